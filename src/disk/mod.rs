@@ -1,0 +1,177 @@
+//! The disk that a log stands on: a small trait with a written contract, the real
+//! one and a simulated one whose power can be cut. Everything above asks a
+//! [`Disk`]; only [`real`] calls the system.
+//!
+//! What is durable after a power cut:
+//!
+//! - the bytes and the length of a file, up to the last [`DiskFile::sync_data`]
+//!   that returned. Later writes may survive whole, in part or not at all, in any
+//!   order, torn at the device's sectors.
+//! - a directory's entries, up to the last [`Disk::sync_dir`] that returned.
+//!   Later ones may each survive or not, in any order. Syncing a file does
+//!   **not** keep its name.
+//!
+//! What is atomic: creating, linking, renaming and removing a name. A write is
+//! not: a reader beside it may see a part.
+
+pub mod real;
+pub mod simulated;
+
+use std::ffi::OsString;
+use std::fmt::Debug;
+use std::io;
+use std::path::Path;
+
+/// A place that keeps files. See the module for what survives a power cut.
+pub trait Disk: Send + Sync + Debug {
+    /// Opens a regular file that exists. A link, a directory or a device in its
+    /// place is an error of kind `InvalidInput`; it is not followed or waited for.
+    fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Creates a file that must not exist yet, for reading and writing.
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Creates one directory, whose parent must exist.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Gives a file a second name, which must not exist yet.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Moves a name, in place of what `to` named before.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file's name.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes a directory's entries durable.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// The names in a directory, in no order, without `.` and `..`.
+    fn list(&self, path: &Path) -> io::Result<Vec<OsString>>;
+
+    /// What a name stands for, not following a link; `None` if nothing has it.
+    fn entry(&self, path: &Path) -> io::Result<Option<Entry>>;
+
+    /// A number that changes whenever a name in the directory `path` is made, moved or
+    /// removed (the real disk's modification time). Only for noticing change.
+    fn dir_stamp(&self, path: &Path) -> io::Result<u64>;
+
+    /// A lock on the file or directory `path`, not yet taken. Reading permission is enough.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>>;
+
+    /// Something that differs after each start of the machine.
+    fn boot_id(&self) -> io::Result<String>;
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// For reading only.
+    Read,
+    /// For reading and writing.
+    ReadWrite,
+}
+
+/// What a name in a directory stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A regular file of this many bytes.
+    File {
+        /// Its length.
+        bytes: u64,
+    },
+    /// A directory.
+    Directory,
+    /// A link, a pipe, a device.
+    Other,
+}
+
+/// An open file. It stays usable when its name is moved or removed.
+pub trait DiskFile: Send + Debug {
+    /// Reads some bytes from `position` on; 0 only at the end of the file.
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize>;
+
+    /// Writes some of the bytes of `parts`, one after the other, from `position`
+    /// on, and says how many. The file grows as needed.
+    fn write_at(&self, parts: &[io::IoSlice<'_>], position: u64) -> io::Result<usize>;
+
+    /// The file's length in bytes.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Cuts the file, or extends it with zeros.
+    fn set_len(&self, bytes: u64) -> io::Result<()>;
+
+    /// Makes all bytes written so far, and the length, durable. After an error
+    /// nothing is known of them, and a second call proves nothing.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Whether `path` still names this very file.
+    fn is_at(&self, path: &Path) -> io::Result<bool>;
+
+    /// Asks that these bytes be on their way to the device before they are synced. A hint.
+    fn start_writeback(&self, position: u64, bytes: u64);
+}
+
+/// Whether a lock is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockMode {
+    /// Any number of holders, but no exclusive one.
+    Shared,
+    /// One holder.
+    Exclusive,
+}
+
+/// A kernel lock on an open file: it goes with its holder, however that ends.
+/// Dropping it lets go.
+pub trait DiskLock: Send + Debug {
+    /// Takes the lock if nobody has it in the way; says whether it did.
+    fn try_acquire(&self, mode: LockMode) -> io::Result<bool>;
+
+    /// Lets go.
+    fn release(&self) -> io::Result<()>;
+
+    /// Whether `path` still names the file that this lock is on.
+    fn is_at(&self, path: &Path) -> io::Result<bool>;
+}
+
+/// Reads until `buffer` is full or the file ends; says how much was read.
+///
+/// # Errors
+/// Those of [`DiskFile::read_at`], except interruptions, which are retried.
+pub fn read_full(file: &dyn DiskFile, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match file.read_at(&mut buffer[done..], position + done as u64) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// Writes all of `parts`, one after the other, from `position` on.
+///
+/// # Errors
+/// Those of [`DiskFile::write_at`], except interruptions, which are retried.
+/// Some bytes may have been written then.
+pub fn write_all(file: &dyn DiskFile, parts: &[&[u8]], position: u64) -> io::Result<()> {
+    let mut slices: Vec<io::IoSlice<'_>> =
+        parts.iter().map(|part| io::IoSlice::new(part)).collect();
+    let mut rest = &mut slices[..];
+    io::IoSlice::advance_slices(&mut rest, 0);
+    let mut done = 0;
+    while !rest.is_empty() {
+        match file.write_at(rest, position + done) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => {
+                done += count as u64;
+                io::IoSlice::advance_slices(&mut rest, count);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

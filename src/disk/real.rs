@@ -1,0 +1,223 @@
+//! The system's own files: the only place that calls it for them. Handles are
+//! closed on exec, and the last part of a path is never followed as a link.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use rustix::fs::{self, FileType, FlockOperation, Mode, OFlags, Stat};
+
+use super::{Access, Disk, DiskFile, DiskLock, Entry, LockMode};
+
+/// Files are made readable and writable for everyone that the umask lets.
+const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
+const DIR_MODE: Mode = Mode::from_raw_mode(0o777);
+/// `NONBLOCK` so that a pipe in a file's place is refused instead of waited for.
+const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
+
+/// The disk of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn DiskFile>> {
+        let mode = match access {
+            Access::Read => OFlags::RDONLY,
+            Access::ReadWrite => OFlags::RDWR,
+        };
+        let fd = fs::open(path, mode | ALWAYS, Mode::empty()).map_err(link_in_place)?;
+        let stat = fs::fstat(&fd)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(not_a_file());
+        }
+        Ok(Box::new(RealFile { file: fd.into() }))
+    }
+
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | ALWAYS;
+        let fd = fs::open(path, flags, FILE_MODE)?;
+        Ok(Box::new(RealFile { file: fd.into() }))
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        Ok(fs::mkdir(path, DIR_MODE)?)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Ok(fs::link(from, to)?)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Ok(fs::rename(from, to)?)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        Ok(fs::unlink(path)?)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(fs::fsync(fs::open(path, flags, Mode::empty())?)?)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<OsString>> {
+        std::fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.file_name())).collect()
+    }
+
+    fn entry(&self, path: &Path) -> io::Result<Option<Entry>> {
+        match fs::lstat(path) {
+            Ok(stat) => Ok(Some(entry_of(&stat))),
+            Err(rustix::io::Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn dir_stamp(&self, path: &Path) -> io::Result<u64> {
+        let stat = fs::stat(path)?;
+        let seconds = (stat.st_mtime as u64).wrapping_mul(1_000_000_000);
+        Ok(seconds.wrapping_add(stat.st_mtime_nsec as u64))
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
+        let fd = fs::open(path, OFlags::RDONLY | ALWAYS, Mode::empty()).map_err(link_in_place)?;
+        match FileType::from_raw_mode(fs::fstat(&fd)?.st_mode) {
+            FileType::RegularFile | FileType::Directory => Ok(Box::new(RealLock { fd })),
+            _ => Err(not_a_file()),
+        }
+    }
+
+    fn boot_id(&self) -> io::Result<String> {
+        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+        Ok(text.trim().to_owned())
+    }
+}
+
+/// What `open` says of a link, in words that a user understands.
+fn link_in_place(error: rustix::io::Errno) -> io::Error {
+    match error {
+        rustix::io::Errno::LOOP => not_a_file(),
+        other => other.into(),
+    }
+}
+
+fn not_a_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "not a regular file (links are not followed here)")
+}
+
+fn entry_of(stat: &Stat) -> Entry {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Entry::File { bytes: stat.st_size as u64 },
+        FileType::Directory => Entry::Directory,
+        _ => Entry::Other,
+    }
+}
+
+/// Whether `path` names the file behind `fd`.
+fn names(path: &Path, fd: impl AsFd) -> io::Result<bool> {
+    let open = fs::fstat(fd)?;
+    match fs::lstat(path) {
+        Ok(named) => Ok((named.st_dev, named.st_ino) == (open.st_dev, open.st_ino)),
+        Err(rustix::io::Errno::NOENT) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[derive(Debug)]
+struct RealFile {
+    file: File,
+}
+
+impl DiskFile for RealFile {
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+        self.file.read_at(buffer, position)
+    }
+
+    fn write_at(&self, parts: &[io::IoSlice<'_>], position: u64) -> io::Result<usize> {
+        Ok(rustix::io::pwritev(&self.file, parts, position)?)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.size())
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.file.set_len(bytes)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        names(path, &self.file)
+    }
+
+    fn start_writeback(&self, position: u64, bytes: u64) {
+        let _ = (position, bytes);
+    }
+}
+
+#[derive(Debug)]
+struct RealLock {
+    fd: OwnedFd,
+}
+
+impl DiskLock for RealLock {
+    fn try_acquire(&self, mode: LockMode) -> io::Result<bool> {
+        let operation = match mode {
+            LockMode::Shared => FlockOperation::NonBlockingLockShared,
+            LockMode::Exclusive => FlockOperation::NonBlockingLockExclusive,
+        };
+        match fs::flock(&self.fd, operation) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn release(&self) -> io::Result<()> {
+        Ok(fs::flock(&self.fd, FlockOperation::Unlock)?)
+    }
+
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        names(path, &self.fd)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_or_a_pipe_in_place_of_a_file_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let (target, link, pipe) =
+            (dir.path().join("target"), dir.path().join("link"), dir.path().join("pipe"));
+        RealDisk.create_new(&target).unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, FILE_MODE, 0).unwrap();
+        for path in [&link, &pipe, &dir.path().to_path_buf()] {
+            let refused = RealDisk.open(path, Access::Read).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{path:?}");
+        }
+        assert_eq!(RealDisk.entry(&link).unwrap(), Some(Entry::Other));
+    }
+
+    #[test]
+    fn an_exclusive_lock_keeps_others_out_until_it_is_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        RealDisk.create_new(&path).unwrap();
+        let (first, second) = (RealDisk.lock(&path).unwrap(), RealDisk.lock(&path).unwrap());
+        assert!(first.try_acquire(LockMode::Exclusive).unwrap());
+        assert!(!second.try_acquire(LockMode::Shared).unwrap());
+        drop(first);
+        assert!(second.try_acquire(LockMode::Shared).unwrap());
+        assert!(second.is_at(&path).unwrap());
+        RealDisk.remove_file(&path).unwrap();
+        assert!(!second.is_at(&path).unwrap());
+    }
+}

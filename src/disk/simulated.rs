@@ -1,0 +1,1 @@
+//! A disk in memory whose power can be cut at any step.

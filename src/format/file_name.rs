@@ -1,0 +1,124 @@
+//! Every name in a log's directory is built and recognised here, and nowhere else.
+//! Names that are not recognised belong to somebody else and are left alone.
+
+use std::ffi::OsStr;
+
+use crate::model::{GroupName, Offset};
+
+/// Id, version and settings; its presence makes a directory a log.
+pub const SETTINGS: &str = "log.json";
+/// The append lock.
+pub const LOCK: &str = "lock";
+/// The two-slot file with the log start.
+pub const START: &str = "start";
+/// The two-slot file that says how far the log is written and synced.
+pub const END: &str = "end";
+/// The table of sealed segments, derived.
+pub const SEGMENT_TABLE: &str = "segments.index";
+/// The directory of checkpoints.
+pub const GROUPS: &str = "groups";
+/// The directory of bytes set aside.
+pub const QUARANTINE: &str = "quarantine";
+
+const SEGMENT: &str = ".log";
+const INDEX: &str = ".index";
+const CHECKPOINT: &str = ".checkpoint";
+const HOLDER: &str = ".holder";
+const HISTORY: &str = ".history";
+const TEMPORARY: &str = ".tmp";
+/// Twenty digits hold every `u64`, so that names sort as their numbers do.
+const DIGITS: usize = 20;
+
+/// `00000000000004750000.log`
+pub fn segment(base: Offset) -> String {
+    format!("{base:0DIGITS$}{SEGMENT}")
+}
+
+/// `00000000000004750000.index`
+pub fn index(base: Offset) -> String {
+    format!("{base:0DIGITS$}{INDEX}")
+}
+
+/// The base offset in a segment's name; `None` for any other name.
+pub fn parse_segment(name: &OsStr) -> Option<Offset> {
+    parse_numbered(name, SEGMENT)
+}
+
+/// The base offset in an index's name; `None` for any other name.
+pub fn parse_index(name: &OsStr) -> Option<Offset> {
+    parse_numbered(name, INDEX)
+}
+
+fn parse_numbered(name: &OsStr, suffix: &str) -> Option<Offset> {
+    let digits = name.to_str()?.strip_suffix(suffix)?;
+    if digits.len() != DIGITS || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let offset = Offset::new(digits.parse().ok()?);
+    (offset <= Offset::MAX).then_some(offset)
+}
+
+/// `billing.checkpoint`
+pub fn checkpoint(group: &GroupName) -> String {
+    format!("{group}{CHECKPOINT}")
+}
+
+/// `billing.holder`
+pub fn holder(group: &GroupName) -> String {
+    format!("{group}{HOLDER}")
+}
+
+/// `billing.history`
+pub fn history(group: &GroupName) -> String {
+    format!("{group}{HISTORY}")
+}
+
+/// The group in a checkpoint's name; `None` for any other name.
+pub fn parse_checkpoint(name: &OsStr) -> Option<GroupName> {
+    name.to_str()?.strip_suffix(CHECKPOINT)?.parse().ok()
+}
+
+/// A name for a file that is being written and will get its real name later.
+pub fn temporary(process: u32, attempt: u32) -> String {
+    format!("{process}-{attempt}{TEMPORARY}")
+}
+
+/// Whether a name is one of [`temporary`]'s.
+pub fn is_temporary(name: &OsStr) -> bool {
+    let stem = name.to_str().and_then(|name| name.strip_suffix(TEMPORARY));
+    stem.and_then(|stem| stem.split_once('-')).is_some_and(|(process, attempt)| {
+        process.parse::<u32>().is_ok() && attempt.parse::<u32>().is_ok()
+    })
+}
+
+/// The name under which bytes cut from `position` of a segment are kept; `attempt`
+/// tells apart what came from the same place at different times.
+pub fn quarantined(base: Offset, position: u64, attempt: u32) -> String {
+    format!("{base:0DIGITS$}.{position}.{attempt}.torn")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back_as_what_they_were_made_from() {
+        for number in [0, 1, 4_750_000, Offset::MAX.get()] {
+            let base = Offset::new(number);
+            assert_eq!(parse_segment(segment(base).as_ref()), Some(base));
+            assert_eq!(parse_index(index(base).as_ref()), Some(base));
+        }
+        let group: GroupName = "a.b".parse().unwrap();
+        assert_eq!(parse_checkpoint(checkpoint(&group).as_ref()), Some(group));
+        assert!(is_temporary(temporary(7, 0).as_ref()));
+    }
+
+    #[test]
+    fn foreign_names_are_not_ours() {
+        for name in ["1.log", "0000000000000000000x.log", "99999999999999999999.log", "notes.log"] {
+            assert_eq!(parse_segment(name.as_ref()), None, "{name}");
+        }
+        assert_eq!(parse_checkpoint("../x.checkpoint".as_ref()), None);
+        assert!(!is_temporary("my-notes.tmp".as_ref()));
+    }
+}

@@ -1,0 +1,3 @@
+//! The rules of a log.
+
+mod whole_file;

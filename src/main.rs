@@ -1,0 +1,3 @@
+//! The command `tapelog`.
+
+fn main() {}
