@@ -1,0 +1,1 @@
+//! TORN: torn writes, cut or zero-filled tails, recovery after a crash.
