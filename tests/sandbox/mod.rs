@@ -136,7 +136,12 @@ impl Sandbox {
     /// A log that was not closed: N batches of one record, copied while the
     /// unsynced producer still ran. Nothing in it is promised.
     pub fn mkx(&self, n: u64) {
-        let mut unclosed = Unclosed::start(self.path("unclosed"), self);
+        self.mkx_with("", n);
+    }
+
+    /// The same with settings: `"segment-size=1024"`.
+    pub fn mkx_with(&self, settings: &str, n: u64) {
+        let mut unclosed = Unclosed::start(self, settings);
         unclosed.append(&want(1, n), n);
         copy_tree(unclosed.log(), &self.log);
     }
@@ -171,6 +176,27 @@ impl Sandbox {
         let mut files = self.segments();
         files.pop();
         files.swap_remove(k - 1)
+    }
+
+    /// Deletes every file that is derived from the segments.
+    pub fn delete_indexes(&self) {
+        for entry in fs::read_dir(&self.log).unwrap() {
+            let path = entry.unwrap().path();
+            match path.extension().and_then(OsStr::to_str) {
+                Some("index") => fs::remove_file(path).unwrap(),
+                _ if path.ends_with("keys") => fs::remove_dir_all(path).unwrap(),
+                _ => {}
+            }
+        }
+    }
+
+    /// The bytes of every file that recovery set aside.
+    pub fn quarantine(&self) -> Vec<Vec<u8>> {
+        let dir = self.log.join("quarantine");
+        if !dir.exists() {
+            return Vec::new();
+        }
+        tree(&dir).into_values().flatten().collect()
     }
 
     /// The log end that `segments --summary -J` shows.
