@@ -6,4 +6,6 @@
 #[path = "../sandbox/mod.rs"]
 mod sandbox;
 
+mod input;
+mod lock;
 mod torn;

@@ -2,10 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Polls until the condition holds; panics with `what` when the limit is over.
@@ -16,6 +17,18 @@ pub fn wait_until(limit: Duration, what: &str, mut condition: impl FnMut() -> bo
         assert!(start.elapsed() < limit, "waited {limit:?} in vain: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Whether the condition holds from now on for as long as this.
+pub fn stays(time: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    while condition() {
+        if start.elapsed() > time {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    false
 }
 
 /// A running process with stdin open. Killed on drop.
@@ -122,4 +135,16 @@ impl Drop for Background {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Holds the kernel lock of a file, as a process that hangs would, until dropped.
+pub fn hold_lock(file: &Path) -> File {
+    let handle = super::open(file);
+    flock(&handle, FlockOperation::NonBlockingLockExclusive).unwrap();
+    handle
+}
+
+/// Whether some process holds the lock of a file.
+pub fn is_locked(file: &Path) -> bool {
+    flock(super::open(file), FlockOperation::NonBlockingLockExclusive).is_err()
 }

@@ -14,7 +14,7 @@ mod lines;
 mod unclosed;
 mod users;
 
-pub use background::{Background, wait_until};
+pub use background::{Background, hold_lock, is_locked, stays, wait_until};
 pub use expect::{Expect, Outcome, same_bytes, status};
 pub use files::{append_bytes, batch_of, copy_tree, cut, flip, len, open, position_of, tree};
 pub use lines::{Random, lines, offsets, want};
