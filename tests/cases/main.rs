@@ -8,4 +8,6 @@ mod sandbox;
 
 mod input;
 mod lock;
+mod path;
+mod pipe;
 mod torn;

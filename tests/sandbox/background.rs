@@ -40,9 +40,25 @@ pub struct Background {
 
 impl Background {
     /// Starts it with stdout and stderr in these files.
-    pub fn spawn(mut command: Command, out: PathBuf, err: PathBuf) -> Background {
-        command.stdin(Stdio::piped());
-        command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
+    pub fn spawn(command: Command, out: PathBuf, err: PathBuf) -> Background {
+        let stdout = File::create(&out).unwrap();
+        Background::start(command, stdout.into(), out, err)
+    }
+
+    /// `COMMAND | cat`: the command and cat, which has stdout in a file.
+    pub fn spawn_into_cat(
+        command: Command,
+        out: PathBuf,
+        err: PathBuf,
+    ) -> (Background, Background) {
+        let mut cat =
+            Background::spawn(Command::new("/bin/cat"), out.clone(), err.with_extension("cat"));
+        let pipe = cat.child.stdin.take().unwrap();
+        (Background::start(command, pipe.into(), out, err), cat)
+    }
+
+    fn start(mut command: Command, stdout: Stdio, out: PathBuf, err: PathBuf) -> Background {
+        command.stdin(Stdio::piped()).stdout(stdout).stderr(File::create(&err).unwrap());
         let child = command.spawn().unwrap();
         Background { child, out, err }
     }

@@ -118,6 +118,15 @@ impl Sandbox {
         )
     }
 
+    /// The same with stdout in a pipe to `cat`, and that one's stdout in a file.
+    pub fn spawn_into_cat(&self, name: &str, command: StdCommand) -> (Background, Background) {
+        Background::spawn_into_cat(
+            command,
+            self.path(format!("{name}.out")),
+            self.path(format!("{name}.err")),
+        )
+    }
+
     /// Appends bytes through `produce` with these options, which must be silent.
     pub fn produce(&self, options: &str, stdin: impl Into<Vec<u8>>) {
         self.tapelog(&format!("produce {options}")).write_stdin(stdin.into()).prints("");
