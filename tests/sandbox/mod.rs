@@ -11,6 +11,7 @@ mod background;
 mod expect;
 mod files;
 mod lines;
+mod piped;
 mod unclosed;
 mod users;
 
@@ -18,6 +19,7 @@ pub use background::{Background, hold_lock, is_locked, stays, wait_until};
 pub use expect::{Expect, Outcome, same_bytes, status};
 pub use files::{append_bytes, batch_of, copy_tree, cut, flip, len, open, position_of, tree};
 pub use lines::{Random, lines, offsets, want};
+pub use piped::{A_SECOND, Piped, is_quiet};
 pub use unclosed::Unclosed;
 pub use users::{allow_writing, deny_writing, is_root};
 
@@ -30,6 +32,9 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use tempfile::TempDir;
+
+/// What the cases allow most often.
+pub const SECOND: Duration = Duration::from_secs(1);
 
 /// Nothing that a test runs in the foreground may take longer.
 const RUN_LIMIT: Duration = Duration::from_secs(120);
