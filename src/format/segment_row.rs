@@ -8,13 +8,15 @@
 //!         16    8   directory stamp           16    8   size in bytes
 //!         24    8   rows                      24    8   records
 //!         32    8   next of the last row      32    8   first append time
-//!         40   12   zero                      40    8   last append time
-//!         52    4   CRC-32 of bytes 0–51      48    4   zero
-//!                                             52    4   CRC-32 of bytes 0–51, log id, row number
+//!         40    8   generation                40    8   last append time
+//!         48    4   zero                      48    4   zero
+//!         52    4   CRC-32 of bytes 0–51      52    4   CRC-32 of bytes 0–51, log id,
+//!                                                       generation, row number
 //! ```
 //!
 //! The stamp is the directory's when the table was written: while it still holds,
-//! no name was added or removed, and the table is complete.
+//! no name was added or removed, and the table is complete. The generation changes
+//! when the rows are numbered anew, so that a reader never mixes old and new ones.
 
 use crate::model::{LogId, Offset, SegmentFacts, SegmentState, Timestamp};
 
@@ -33,24 +35,31 @@ pub struct TableHeader {
     pub rows: u64,
     /// The next offset of the last row: the active segment's base.
     pub next: Offset,
+    /// Which numbering of the rows this is.
+    pub generation: u64,
 }
 
 impl TableHeader {
     /// The header's bytes in log `log`.
     pub fn encode(&self, log: LogId) -> [u8; ROW_LEN] {
-        pack([MAGIC, log.get(), self.stamp, self.rows, self.next.get(), 0], &[])
+        pack([MAGIC, log.get(), self.stamp, self.rows, self.next.get(), self.generation], &[])
     }
 
     /// Reads the header; `None` if it is none of log `log`.
     pub fn decode(bytes: &[u8; ROW_LEN], log: LogId) -> Option<TableHeader> {
-        let [magic, id, stamp, rows, next, _] = unpack(bytes, &[])?;
+        let [magic, id, stamp, rows, next, generation] = unpack(bytes, &[])?;
         let ours = magic == MAGIC && id == log.get();
-        ours.then_some(TableHeader { stamp, rows, next: Offset::new(next) })
+        ours.then_some(TableHeader { stamp, rows, next: Offset::new(next), generation })
     }
 }
 
 /// The bytes of row `number` of log `log`'s table.
-pub fn encode_row(facts: &SegmentFacts, log: LogId, number: u64) -> [u8; ROW_LEN] {
+pub fn encode_row(
+    facts: &SegmentFacts,
+    log: LogId,
+    generation: u64,
+    number: u64,
+) -> [u8; ROW_LEN] {
     let time = |time: Option<Timestamp>| time.unwrap_or_default().as_millis().cast_unsigned();
     let fields = [
         facts.base.get(),
@@ -60,12 +69,18 @@ pub fn encode_row(facts: &SegmentFacts, log: LogId, number: u64) -> [u8; ROW_LEN
         time(facts.first_time),
         time(facts.last_time),
     ];
-    pack(fields, &[log.get(), number])
+    pack(fields, &[log.get(), generation, number])
 }
 
 /// Reads row `number` of log `log`'s table; `None` if it is no such row.
-pub fn decode_row(bytes: &[u8; ROW_LEN], log: LogId, number: u64) -> Option<SegmentFacts> {
-    let [base, next, size, records, first, last] = unpack(bytes, &[log.get(), number])?;
+pub fn decode_row(
+    bytes: &[u8; ROW_LEN],
+    log: LogId,
+    generation: u64,
+    number: u64,
+) -> Option<SegmentFacts> {
+    let context = [log.get(), generation, number];
+    let [base, next, size, records, first, last] = unpack(bytes, &context)?;
     let time = |millis: u64| Some(Timestamp::from_millis(millis.cast_signed()));
     Some(SegmentFacts {
         base: Offset::new(base),
@@ -115,7 +130,7 @@ mod tests {
     #[test]
     fn rows_and_header_count_only_where_they_were_written() {
         let log = LogId::new(5);
-        let header = TableHeader { stamp: 3, rows: 2, next: Offset::new(9) };
+        let header = TableHeader { stamp: 3, rows: 2, next: Offset::new(9), generation: 7 };
         assert_eq!(TableHeader::decode(&header.encode(log), log), Some(header));
         assert_eq!(TableHeader::decode(&header.encode(log), LogId::new(6)), None);
         let facts = SegmentFacts {
@@ -127,9 +142,10 @@ mod tests {
             last_time: Some(Timestamp::from_millis(8)),
             state: SegmentState::Sealed,
         };
-        let row = encode_row(&facts, log, 1);
-        assert_eq!(decode_row(&row, log, 1), Some(facts));
-        assert_eq!(decode_row(&row, log, 0), None);
-        assert_eq!(decode_row(&[0; ROW_LEN], log, 1), None);
+        let row = encode_row(&facts, log, 7, 1);
+        assert_eq!(decode_row(&row, log, 7, 1), Some(facts));
+        assert_eq!(decode_row(&row, log, 7, 0), None);
+        assert_eq!(decode_row(&row, log, 8, 1), None);
+        assert_eq!(decode_row(&[0; ROW_LEN], log, 7, 1), None);
     }
 }
