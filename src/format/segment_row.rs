@@ -54,12 +54,7 @@ impl TableHeader {
 }
 
 /// The bytes of row `number` of log `log`'s table.
-pub fn encode_row(
-    facts: &SegmentFacts,
-    log: LogId,
-    generation: u64,
-    number: u64,
-) -> [u8; ROW_LEN] {
+pub fn encode_row(facts: &SegmentFacts, log: LogId, generation: u64, number: u64) -> [u8; ROW_LEN] {
     let time = |time: Option<Timestamp>| time.unwrap_or_default().as_millis().cast_unsigned();
     let fields = [
         facts.base.get(),

@@ -21,7 +21,7 @@ use crate::format::file_name;
 use crate::format::index_entry::IndexEntry;
 use crate::format::state::{EndState, Mark};
 use crate::model::{Offset, Position, SegmentFacts, SegmentState, Timestamp};
-use crate::policy::rolling::{ActiveSegment, Limits, must_roll};
+use crate::policy::rolling::{ActiveSegment, Limits, is_old, must_roll};
 use crate::segment::{Index, NewBatch, SegmentWriter, header_at};
 
 /// What an append did.
@@ -64,13 +64,8 @@ impl Appender {
     /// damaged; what the disk says.
     pub fn open(log: &Log) -> Result<Appender> {
         let lock = AppendLock::of(&log.home)?;
-        let mut appender = Appender {
-            log: log.clone(),
-            lock,
-            state: None,
-            failed: false,
-            sync_failed: false,
-        };
+        let mut appender =
+            Appender { log: log.clone(), lock, state: None, failed: false, sync_failed: false };
         appender.locked(|_| Ok(()))?;
         Ok(appender)
     }
@@ -122,6 +117,16 @@ impl Appender {
     /// What the disk says.
     pub fn seal(&mut self) -> Result<()> {
         self.locked(|writer| if writer.is_empty() { Ok(()) } else { writer.roll() })
+    }
+
+    /// Seals the active segment if it is past its age.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn seal_if_old(&mut self, now: Timestamp) -> Result<()> {
+        self.locked(|writer| {
+            if is_old(&writer.active(), now, &writer.limits()) { writer.roll() } else { Ok(()) }
+        })
     }
 
     /// How many bytes of records one batch should hold at most, so that segments
@@ -291,13 +296,9 @@ impl Writer<'_> {
     fn append(&mut self, body: &Body<'_>, now: Timestamp) -> Result<Appended> {
         bound(body)?;
         let bytes = SegmentWriter::batch_len(body);
-        let limits = Limits {
-            bytes: self.log.settings.segment_size(),
-            age: self.log.settings.segment_age(),
-        };
         let now = now.max(self.state.end.state().time);
         self.check_room(bytes)?;
-        if must_roll(&self.active(), bytes, now, &limits) {
+        if must_roll(&self.active(), bytes, now, &self.limits()) {
             self.roll()?;
         }
         let base = self.state.end.state().written.offset;
@@ -310,6 +311,11 @@ impl Writer<'_> {
         self.state.first_time.get_or_insert(now);
         self.add_to_index(IndexEntry { offset: base, position: begin, time: now });
         Ok(Appended { base, next })
+    }
+
+    fn limits(&self) -> Limits {
+        let settings = &self.log.settings;
+        Limits { bytes: settings.segment_size(), age: settings.segment_age() }
     }
 
     fn active(&self) -> ActiveSegment {
@@ -397,8 +403,7 @@ impl Writer<'_> {
         self.state.end.sync()?;
         // The table is derived: without it a reader lists the directory.
         let _ = if complete { table::add(self.log, &sealed) } else { table::refresh(self.log) };
-        self.state.segment =
-            SegmentWriter::new(file, self.log.id, sealed.next, beginning.position);
+        self.state.segment = SegmentWriter::new(file, self.log.id, sealed.next, beginning.position);
         self.state.index = index;
         self.state.first_time = None;
         self.state.sealed_bytes += sealed.bytes;

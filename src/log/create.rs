@@ -109,7 +109,10 @@ fn read_log_file(home: &Home) -> Result<Option<LogFile>> {
 /// What a directory without `log.json` is: damaged if it holds segments.
 fn what_else(home: &Home) -> Result<Error> {
     if home.list_segments()?.is_empty() {
-        return Ok(not_a_log(home.dir(), "it holds no log.json; produce makes a log at a new path"));
+        return Ok(not_a_log(
+            home.dir(),
+            "it holds no log.json; produce makes a log at a new path",
+        ));
     }
     let what = "it is missing beside segments; put it back from a copy".to_owned();
     Ok(Error::Unreadable { path: home.path(file_name::SETTINGS), what })

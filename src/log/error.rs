@@ -116,7 +116,9 @@ pub struct Damage {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OutOfRange {
     /// Before the log start.
-    #[error("offset {offset} is gone: {missing} records before log start {start} were deleted; the log holds {start} to {end}")]
+    #[error(
+        "offset {offset} is gone: {missing} records before log start {start} were deleted; the log holds {start} to {end}"
+    )]
     BeforeStart {
         /// What was asked for.
         offset: Offset,
@@ -194,7 +196,10 @@ fn gone(next: Offset, start: Offset) -> String {
 
 impl Error {
     /// For `map_err`: what was tried on what.
-    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
         move |source| Error::Io { action, path, source }
     }

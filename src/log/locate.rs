@@ -39,6 +39,15 @@ pub(super) fn first_at(log: &Log, time: Timestamp) -> Result<Offset> {
     Ok(reader.map_or(base, |reader| reader.next_offset()))
 }
 
+/// When the record at `offset` was appended; `None` if no good batch holds it.
+pub(super) fn append_time(log: &Log, offset: Offset) -> Result<Option<Timestamp>> {
+    let mut table = SegmentTable::load(log)?;
+    let Some(mut reader) = reader_at(log, &mut table, offset)? else { return Ok(None) };
+    let path = log.home.segment_path(reader.segment());
+    let header = reader.skip_if(|header| header.base <= offset);
+    Ok(header.map_err(Error::io("read", path))?.map(|header| header.append_time))
+}
+
 /// No file where a segment should be: not yet made, deleted by gc, or lost.
 fn absent(log: &Log, base: Offset, offset: Offset) -> Result<Option<SegmentReader>> {
     let bounds = log.bounds()?;

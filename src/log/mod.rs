@@ -164,7 +164,7 @@ impl Log {
     /// Finds the end of the log as a reader may: a verdict on the last bytes is given
     /// only when no append is in progress.
     fn tail(&self) -> Result<Tail> {
-        let look = || {
+        let look = || -> Result<(Tail, Option<EndState>)> {
             let end = self.end_state()?;
             if end.is_none() {
                 self.home.tell(&Note::Rebuilt(self.home.path(file_name::END)));
@@ -209,7 +209,12 @@ impl Bounds {
     pub fn check(&self, offset: Offset) -> std::result::Result<(), OutOfRange> {
         let (start, end) = (self.start, self.end);
         if offset < start {
-            return Err(OutOfRange::BeforeStart { offset, start, end, missing: start.since(offset) });
+            return Err(OutOfRange::BeforeStart {
+                offset,
+                start,
+                end,
+                missing: start.since(offset),
+            });
         }
         if offset > end {
             return Err(OutOfRange::BeyondEnd { offset, start, end });

@@ -101,7 +101,9 @@ impl fmt::Display for Note {
             Note::Rebuilt(path) => {
                 write!(f, "{} was missing and is worked out from the segments", path.display())
             }
-            Note::IndexRebuilt(path) => write!(f, "{} was of no use and is made anew", path.display()),
+            Note::IndexRebuilt(path) => {
+                write!(f, "{} was of no use and is made anew", path.display())
+            }
             Note::IndexUnreadable { path, why } => {
                 write!(f, "{}: {why}; reading the segment instead", path.display())
             }

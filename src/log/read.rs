@@ -151,8 +151,7 @@ impl Reader {
         let Some(file) = open_if_there(&self.log.home, base)? else {
             return self.nothing_at(base);
         };
-        self.place =
-            Place::In(SegmentReader::new(file, self.log.id, base, Position::ZERO, base));
+        self.place = Place::In(SegmentReader::new(file, self.log.id, base, Position::ZERO, base));
         self.find_bound();
         Ok(Advanced::Again)
     }
@@ -203,7 +202,8 @@ impl Reader {
             return Ok(true);
         }
         let length = reader.file().len();
-        let length = length.map_err(Error::io("read", self.log.home.segment_path(reader.segment())))?;
+        let length =
+            length.map_err(Error::io("read", self.log.home.segment_path(reader.segment())))?;
         Ok(length > reader.position().get())
     }
 
@@ -250,9 +250,5 @@ enum Advanced {
 }
 
 fn mark(reader: &SegmentReader) -> Mark {
-    Mark {
-        segment: reader.segment(),
-        position: reader.position(),
-        offset: reader.next_offset(),
-    }
+    Mark { segment: reader.segment(), position: reader.position(), offset: reader.next_offset() }
 }

@@ -73,7 +73,12 @@ fn copy_from(from: &dyn DiskFile, position: Position, to: &dyn DiskFile) -> io::
 
 /// After a failed sync the kernel may hold bytes for clean that the disk never
 /// got: writes every batch from `from` on again, checked, in its place.
-pub(super) fn rewrite_from(home: &Home, log: LogId, file: Box<dyn DiskFile>, from: &Mark) -> Result<()> {
+pub(super) fn rewrite_from(
+    home: &Home,
+    log: LogId,
+    file: Box<dyn DiskFile>,
+    from: &Mark,
+) -> Result<()> {
     let path = home.segment_path(from.segment);
     let mut reader = SegmentReader::new(file, log, from.segment, from.position, from.offset);
     loop {

@@ -1,9 +1,9 @@
 //! The facts of every segment, for listings and plans.
 
+use super::Log;
 use super::error::{Damage, Error, Result};
 use super::table::SegmentTable;
 use super::tail::{Tail, open_if_there};
-use super::Log;
 use crate::format::batch::Place;
 use crate::model::{GroupName, Offset, Position, SegmentFacts, SegmentState};
 use crate::policy::retention::{GroupPosition, needed_by};

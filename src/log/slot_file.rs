@@ -31,15 +31,21 @@ pub(super) struct SlotFile<T> {
 impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
     /// Makes the file at `path`, durably; one that is there already stays.
     pub(super) fn create(home: &Home, path: &Path, state: &T) -> Result<()> {
+        let bytes = Self::born(path, state)?;
+        match whole_file::create_whole(home.disk(), path, &bytes) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            made => made.map_err(Error::io("create", path)),
+        }
+    }
+
+    /// The bytes of a new file at `path`: both slots good.
+    pub(super) fn born(path: &Path, state: &T) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(FILE_LEN);
         for seq in 0..2 {
             let slot = slots::encode(seq, 0, state).ok_or_else(|| too_long(path))?;
             bytes.extend_from_slice(&slot);
         }
-        match whole_file::create_whole(home.disk(), path, &bytes) {
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            made => made.map_err(Error::io("create", path)),
-        }
+        Ok(bytes)
     }
 
     /// Opens the file and reads it.

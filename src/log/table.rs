@@ -118,8 +118,7 @@ impl SegmentTable {
                 (made, self::stamp(&log.home)?)
             }
         };
-        let header =
-            TableHeader { stamp, rows: self.len(), next: self.active, generation: stamp };
+        let header = TableHeader { stamp, rows: self.len(), next: self.active, generation: stamp };
         let mut bytes = header.encode(log.id).to_vec();
         for number in 0..self.len() {
             if let Some(row) = self.row(number) {

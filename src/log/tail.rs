@@ -73,8 +73,7 @@ fn ends_with_last_batch(home: &Home, id: LogId, end: &EndState) -> Result<bool> 
     let place = Place { log: id, segment: written.segment, position: end.last_batch };
     let read = |error| Error::io("read", home.segment_path(written.segment))(error);
     let Some(header) = header_at(file.as_ref(), &place).map_err(read)? else { return Ok(false) };
-    let mut reader =
-        SegmentReader::new(file, id, written.segment, place.position, header.base);
+    let mut reader = SegmentReader::new(file, id, written.segment, place.position, header.base);
     let good = matches!(reader.step().map_err(read)?, Step::Batch(_));
     Ok(good && reader.position() == written.position && reader.next_offset() == written.offset)
 }
@@ -102,7 +101,14 @@ fn walk(home: &Home, id: LogId, tail: &mut Tail) -> Result<()> {
                 tail.time = tail.time.max(batch.header.append_time);
             }
             Step::Bad(bad) => {
-                tail.torn = judge_bad(home, id, reader.segment(), reader.file(), &bad, tail.durable.offset)?;
+                tail.torn = judge_bad(
+                    home,
+                    id,
+                    reader.segment(),
+                    reader.file(),
+                    &bad,
+                    tail.durable.offset,
+                )?;
                 break;
             }
             Step::End => match next_segment(home, &reader)? {
@@ -222,7 +228,8 @@ fn synced_later(
         if filled < HEADER_LEN {
             break;
         }
-        for found in memchr::memmem::find_iter(&buffer[..filled - HEADER_LEN + MAGIC.len()], &MAGIC) {
+        for found in memchr::memmem::find_iter(&buffer[..filled - HEADER_LEN + MAGIC.len()], &MAGIC)
+        {
             let mut bytes = [0; HEADER_LEN];
             bytes.copy_from_slice(&buffer[found..found + HEADER_LEN]);
             let place = Place { log, segment, position: Position::new(at + found as u64) };

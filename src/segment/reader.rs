@@ -98,7 +98,17 @@ impl SegmentReader {
         next: Offset,
     ) -> Self {
         let window = Vec::new();
-        SegmentReader { file, log, segment, position, next, window, start: 0, filled: 0, last: None }
+        SegmentReader {
+            file,
+            log,
+            segment,
+            position,
+            next,
+            window,
+            start: 0,
+            filled: 0,
+            last: None,
+        }
     }
 
     /// The base offset of the segment.
