@@ -22,15 +22,6 @@ pub struct Collection {
     pub groups: usize,
 }
 
-/// What gc removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Collected {
-    /// How many segments.
-    pub segments: u64,
-    /// How many bytes.
-    pub bytes: u64,
-}
-
 impl Collection {
     /// The log start after this plan: the first segment that stays.
     fn start(&self) -> Option<Offset> {
@@ -62,28 +53,26 @@ impl Log {
         if roll { appender.seal() } else { appender.seal_if_old(now) }
     }
 
-    /// Deletes the sealed segments that every group is done with, oldest first,
-    /// after showing the plan to `show`.
+    /// Deletes the sealed segments that every group is done with, oldest first, and
+    /// says what went and why the rest stayed.
     ///
     /// # Errors
     /// As [`Log::plan_collection`]; [`Error::Busy`] while checkpoints are being
     /// placed; what the disk says, at the first file that can't be removed.
-    pub fn collect(&self, show: impl FnOnce(&Collection)) -> Result<Collected> {
+    pub fn collect(&self) -> Result<Collection> {
         let alone = GroupsLock::take(self, LockMode::Exclusive)?;
         let plan = self.plan_collection()?;
-        show(&plan);
         let old = self.start()?;
         let start = plan.start().unwrap_or(old);
         if start > old {
             self.store_start(start)?;
         }
         drop(alone);
-        let removed = self.remove_before(start)?;
-        if removed != Collected::default() {
+        if self.remove_before(start)? > 0 {
             self.home.sync_dir(self.home.dir())?;
             self.refresh_table()?;
         }
-        Ok(removed)
+        Ok(plan)
     }
 
     fn store_start(&self, start: Offset) -> Result<()> {
@@ -105,16 +94,13 @@ impl Log {
         }
     }
 
-    /// Removes every segment and index below `start`, leftovers included.
-    fn remove_before(&self, start: Offset) -> Result<Collected> {
-        let mut removed = Collected::default();
+    /// Removes every segment and index below `start`, leftovers included; says how many.
+    fn remove_before(&self, start: Offset) -> Result<usize> {
+        let mut removed = 0;
         for base in self.home.list_segments()?.into_iter().take_while(|&base| base < start) {
             let path = self.home.segment_path(base);
-            if let Some(crate::disk::Entry::File { bytes }) = self.home.entry(&path)? {
-                self.home.disk().remove_file(&path).map_err(Error::io("remove", &path))?;
-                removed.segments += 1;
-                removed.bytes += bytes;
-            }
+            self.home.disk().remove_file(&path).map_err(Error::io("remove", &path))?;
+            removed += 1;
             let index = self.home.path(file_name::index(base));
             match self.home.disk().remove_file(&index) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -29,7 +29,7 @@ mod tail;
 mod whole_file;
 
 pub use append::{Appended, Appender};
-pub use collect::{Collected, Collection};
+pub use collect::Collection;
 pub use consumer::{Claim, Consumer};
 pub use error::{Damage, Error, OutOfRange, Result};
 pub use groups::GroupStatus;

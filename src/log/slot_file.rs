@@ -81,10 +81,6 @@ impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
         &self.slots.newest.state
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Whether somebody else wrote the file since; if so, the caller opens it anew.
     pub(super) fn has_changed(&self) -> Result<bool> {
         Ok(read(self.file.as_ref(), &self.path)? != self.bytes)
