@@ -4,6 +4,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use thiserror::Error;
 
 use super::signals;
@@ -110,6 +111,33 @@ pub fn report(result: anyhow::Result<()>) -> ExitCode {
     ExitCode::from(status_of(&error) as u8)
 }
 
+/// What the argument parser has to say: help on stdout, or one line on stderr.
+pub fn report_usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // A closed pipe ends help quietly too.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.render().to_string();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+    } else {
+        say(&usage_line(&text));
+    }
+    ExitCode::from(Status::Usage as u8)
+}
+
+/// The parser's paragraphs as one line, without its own hints.
+fn usage_line(text: &str) -> String {
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let is_hint = |paragraph: &&str| {
+        paragraph.starts_with("Usage:") || paragraph.starts_with("For more information")
+    };
+    let told = text.split("\n\n").filter(|paragraph| !is_hint(paragraph));
+    let lines = told.flat_map(str::lines).map(str::trim).filter(|line| !line.is_empty());
+    format!("{}: try --help", lines.collect::<Vec<_>>().join(" "))
+}
+
 /// One line on stderr. If that is closed there is nobody to tell.
 pub fn say(line: &str) {
     use std::io::Write;
@@ -129,6 +157,16 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_parser_says_becomes_one_line() {
+        let text = "error: the following required arguments were not provided:\n  \
+                    --group <GROUP>\n\nUsage: tapelog commit --group <GROUP> <LOG>\n\n\
+                    For more information, try '--help'.\n";
+        let line =
+            "the following required arguments were not provided: --group <GROUP>: try --help";
+        assert_eq!(usage_line(text), line);
+    }
 
     #[test]
     fn a_line_stays_one_line() {

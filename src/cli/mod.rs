@@ -77,7 +77,10 @@ enum Command {
 /// Runs the program: from the process's arguments to its exit code.
 pub fn main() -> ExitCode {
     CompleteEnv::with_factory(Cli::command).complete();
-    let Cli { session, command } = Cli::parse();
+    let Cli { session, command } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return failure::report_usage(&error),
+    };
     failure::report(match &command {
         Command::Commit(args) => commit::run(args, &session),
         Command::Config(args) => config::run(args, &session),
