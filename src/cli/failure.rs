@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use thiserror::Error;
 
-use super::signals;
+use crate::cli::stream::signals::{Signalled, end_by};
 use crate::log;
 
 /// The exit statuses beside 0, done. Nothing else is ever returned.
@@ -51,11 +51,6 @@ impl fmt::Display for Ended {
 }
 
 impl std::error::Error for Ended {}
-
-/// A signal came; what was to be saved is saved.
-#[derive(Debug, Error)]
-#[error("ended by signal {0}")]
-pub struct Signalled(pub i32);
 
 /// Whoever read the output has gone: a quiet end.
 #[derive(Debug, Error)]
@@ -102,7 +97,7 @@ pub fn report(result: anyhow::Result<()>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if let Some(Signalled(signal)) = error.downcast_ref() {
-        signals::end_by(*signal);
+        end_by(*signal);
     }
     let line = format!("{error:#}");
     if !line.is_empty() {
