@@ -39,13 +39,17 @@ pub(super) fn find(home: &Home, id: LogId, end: Option<&EndState>, boot: &str) -
         Some(end) => end.durable,
         None => last_segment(home)?,
     };
-    let trusted = match end {
-        Some(end) if end.boot == boot && ends_with_last_batch(home, id, end)? => Some(end),
-        _ => None,
+    let is_good = match end {
+        Some(end) => ends_with_last_batch(home, id, end)?,
+        None => false,
     };
+    let trusted = end.filter(|end| is_good && end.boot == boot);
+    // A last batch that is bad though it was synced: walking over it tells what is wrong.
+    let rotten = end.filter(|end| !is_good && end.written == end.durable);
+    let from = rotten.map_or(durable, |end| Mark::beginning_of(end.written.segment));
     let mut tail = Tail {
-        mark: trusted.map_or(durable, |end| end.written),
-        last_batch: trusted.map_or(durable.position, |end| end.last_batch),
+        mark: trusted.map_or(from, |end| end.written),
+        last_batch: trusted.map_or(from.position, |end| end.last_batch),
         time: end.map_or(Timestamp::default(), |end| end.time),
         durable,
         torn: 0,
