@@ -168,7 +168,7 @@ impl WriterState {
         }
         let mut end = open_end(log)?;
         let boot = log.home.disk().boot_id().unwrap_or_default();
-        let tail = tail::find(&log.home, log.id, end.as_ref().map(SlotFile::state), &boot)?;
+        let tail = tail::find(log, end.as_ref().map(SlotFile::state), &boot)?;
         let base = tail.mark.segment;
         let segment = open_or_create_segment(log, base)?;
         if tail.torn > 0 {
