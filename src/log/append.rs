@@ -398,9 +398,11 @@ impl Writer<'_> {
             durable: beginning,
             ..old.clone()
         };
-        self.state.end.store(new)?;
-        // From here on one slot of `end` is always durable, whatever is written over the other.
+        self.state.end.store(new.clone())?;
         self.state.end.sync()?;
+        // Now the older line goes too: whatever another process writes over one of
+        // them, the other is durable and speaks of this segment.
+        self.state.end.store(new)?;
         // The table is derived: without it a reader lists the directory.
         let _ = if complete { table::add(self.log, &sealed) } else { table::refresh(self.log) };
         self.state.segment = SegmentWriter::new(file, self.log.id, sealed.next, beginning.position);
