@@ -170,7 +170,7 @@ impl WriterState {
         let boot = log.home.disk().boot_id().unwrap_or_default();
         let tail = tail::find(log, end.as_ref().map(SlotFile::state), &boot)?;
         let base = tail.mark.segment;
-        let segment = open_or_create_segment(log, base)?;
+        let segment = open_or_create_segment(log, &tail.mark)?;
         if tail.torn > 0 {
             recover::cut_torn_tail(&log.home, segment.as_ref(), &tail)?;
         }
@@ -262,9 +262,14 @@ fn settle(
     }
 }
 
-fn open_or_create_segment(log: &Log, base: Offset) -> Result<Box<dyn crate::disk::DiskFile>> {
-    match log.home.open_segment(base, Access::ReadWrite) {
-        Err(error) if error.is_not_found() => create_segment(log, base),
+/// The active segment, its name durable: a process may have been killed between
+/// making a name and syncing it, of `log.json` too.
+fn open_or_create_segment(log: &Log, end: &Mark) -> Result<Box<dyn crate::disk::DiskFile>> {
+    if end.position == Position::ZERO {
+        log.home.sync_dir(log.home.dir())?;
+    }
+    match log.home.open_segment(end.segment, Access::ReadWrite) {
+        Err(error) if error.is_not_found() => create_segment(log, end.segment),
         opened => opened,
     }
 }

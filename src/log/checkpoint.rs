@@ -107,6 +107,8 @@ pub(super) fn create(
     now: Timestamp,
 ) -> Result<()> {
     ensure_durable(log, progress.next)?;
+    // Whoever made the log may have been killed before log.json was durable.
+    log.home.sync_dir(log.home.dir())?;
     SlotFile::create(&log.home, &path(log, group), &state(log, group, progress, now))
 }
 

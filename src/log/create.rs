@@ -124,7 +124,14 @@ fn is_unfinished(home: &Home) -> Result<bool> {
         return Ok(false);
     }
     let names = home.disk().list(home.dir()).map_err(Error::io("list", home.dir()))?;
-    let ours = [file_name::LOCK, file_name::START, file_name::END, file_name::GROUPS];
+    let ours = [
+        file_name::LOCK,
+        file_name::START,
+        file_name::END,
+        file_name::GROUPS,
+        // Made by another process, that saw a log.json which the power then took back.
+        file_name::SEGMENT_TABLE,
+    ];
     let leftover = |name: &OsStr| {
         file_name::is_temporary(name) || ours.iter().any(|ours| name == OsStr::new(ours))
     };
