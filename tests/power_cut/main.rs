@@ -23,6 +23,7 @@
 #![allow(clippy::print_stdout, reason = "the figures are what the test is run for")]
 
 mod check;
+mod found;
 mod model;
 mod program;
 mod rot;
