@@ -122,7 +122,14 @@ fn what_else(home: &Home) -> Result<Error> {
 /// Whether the directory is empty, or holds only what an unfinished [`create`] leaves.
 fn is_unfinished(home: &Home) -> Result<bool> {
     let Ok(names) = home.disk().list(home.dir()) else { return Ok(false) };
-    let ours = [file_name::LOCK, file_name::START, file_name::END, file_name::GROUPS];
+    let ours = [
+        file_name::LOCK,
+        file_name::START,
+        file_name::END,
+        file_name::GROUPS,
+        // Made by another process, that saw a log.json which the power then took back.
+        file_name::SEGMENT_TABLE,
+    ];
     let leftover = |name: &OsStr| {
         file_name::is_temporary(name) || ours.iter().any(|ours| name == OsStr::new(ours))
     };
