@@ -94,9 +94,9 @@ fn as_a_reader(
     within(&read, expected)?;
     check_groups(&log, &read, expected)?;
     let (facts, damage) = log.segments().map_err(words("segments"))?;
-    let reach = facts.iter().try_fold(read.start, |next, facts| {
-        (facts.base.get() == next).then_some(facts.next.get())
-    });
+    let reach = facts
+        .iter()
+        .try_fold(read.start, |next, facts| (facts.base.get() == next).then_some(facts.next.get()));
     if damage.is_some() || reach != Some(read.end()) {
         return Err(format!("segments: {facts:?}, damage {damage:?}"));
     }
@@ -140,11 +140,7 @@ fn check_groups(log: &Log, read: &Read, expected: &Expected) -> Result<(), Strin
 }
 
 /// A writer: continues exactly where the readers said that the log ends.
-fn as_a_writer(
-    disk: &Arc<SimulatedDisk>,
-    notes: &Notes,
-    read: Read,
-) -> Result<Recovery, String> {
+fn as_a_writer(disk: &Arc<SimulatedDisk>, notes: &Notes, read: Read) -> Result<Recovery, String> {
     let before = files(disk);
     notes.take();
     let home = notes.home(disk);
@@ -236,8 +232,7 @@ pub fn check_use(disk: &Arc<SimulatedDisk>, recovery: &Recovery) -> Result<(), S
     };
     let positions = groups(&log)?;
     for (group, next) in &positions {
-        let consumer =
-            Consumer::claim(&log, group, &claim, LATER).map_err(words("claim again"))?;
+        let consumer = Consumer::claim(&log, group, &claim, LATER).map_err(words("claim again"))?;
         if consumer.position().get() != *next {
             return Err(format!("{group} goes on at {}, not {next}", consumer.position()));
         }

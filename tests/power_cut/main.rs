@@ -247,16 +247,12 @@ impl Cutter {
         self.note(report, "killed", result);
     }
 
-    fn note<T>(
-        &self,
-        report: &mut Report,
-        what: &str,
-        result: Result<T, String>,
-    ) -> Option<T> {
+    fn note<T>(&self, report: &mut Report, what: &str, result: Result<T, String>) -> Option<T> {
         let steps = self.player.at();
         let step = steps.checked_sub(1).and_then(|step| self.disk.describe_step(step));
         let step = step.unwrap_or_else(|| "the beginning".to_owned());
-        let told = |error| format!("{}, after step {steps} ({step}), {what}:\n  {error}", self.place);
+        let told =
+            |error| format!("{}, after step {steps} ({step}), {what}:\n  {error}", self.place);
         result.map_err(|error| report.failures.push(told(error))).ok()
     }
 

@@ -7,7 +7,9 @@ use tapelog::disk::simulated::{Seeded, SimulatedDisk};
 use tapelog::format::batch::Layout;
 use tapelog::format::body::{Body, encode_columns};
 use tapelog::format::settings::Settings;
-use tapelog::log::{Appender, Claim, Consumer, Error, Home, Log, Note, Reader, Reading, SeekTarget};
+use tapelog::log::{
+    Appender, Claim, Consumer, Error, Home, Log, Note, Reader, Reading, SeekTarget,
+};
 use tapelog::model::{GroupName, LogId, Offset, Start, Timestamp};
 
 use crate::model::{Ending, Found, Model};
@@ -245,8 +247,7 @@ impl Program {
             claim.start = Start::At(next);
             self.model.begin_placing(self.disk.steps(), &group, Some(next.get()));
         }
-        let consumer =
-            Consumer::claim(&log, &group, &claim, self.now()).map_err(words("claim"))?;
+        let consumer = Consumer::claim(&log, &group, &claim, self.now()).map_err(words("claim"))?;
         if known.is_none() {
             self.model.kept(self.disk.steps(), &group);
         }
