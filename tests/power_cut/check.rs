@@ -238,7 +238,7 @@ pub fn check_use(disk: &Arc<SimulatedDisk>, recovery: &Recovery) -> Result<(), S
         }
     }
     log.seal_active(true, LATER).map_err(words("seal"))?;
-    log.collect(|_| ()).map_err(words("collect"))?;
+    log.collect().map_err(words("collect"))?;
     let read = read_all(&log)?;
     compare(&read, &recovery.values)?;
     match positions.values().min() {

@@ -355,7 +355,7 @@ impl Program {
             None => log.start().map_err(words("start"))?,
         };
         self.model.begin_gc(self.disk.steps(), start.get());
-        log.collect(|_| ()).map_err(words("collect"))?;
+        log.collect().map_err(words("collect"))?;
         self.model.collected(self.disk.steps());
         let now = log.start().map_err(words("start"))?;
         if now == start { Ok(()) } else { Err(format!("log start is {now}, planned {start}")) }
