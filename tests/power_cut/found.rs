@@ -1,5 +1,7 @@
 //! The faults that the random programs found, each told as its shortest story.
 
+#![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -60,12 +62,8 @@ fn bounds(log: &Log) -> (u64, u64) {
 #[test]
 fn gc_trusts_no_checkpoint_that_a_power_cut_takes_back() {
     let (disk, log) = sealed();
-    let claim = Claim {
-        start: Start::Earliest,
-        out_of_range: None,
-        commits: true,
-        holder: String::new(),
-    };
+    let claim =
+        Claim { start: Start::Earliest, out_of_range: None, commits: true, holder: String::new() };
     let mut consumer = Consumer::claim(&log, &group(), &claim, NOW).unwrap();
     consumer.commit(Offset::new(3), NOW, NOW).unwrap();
     assert_eq!(log.collect(|_| ()).unwrap().segments, 1);
