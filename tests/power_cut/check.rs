@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tapelog::disk::simulated::{CrashStyle, SimulatedDisk};
+use tapelog::disk::simulated::SimulatedDisk;
 use tapelog::format::batch::Layout;
 use tapelog::format::body::Body;
 use tapelog::log::{Appender, Claim, Consumer, Error, Home, Log, Note};
 use tapelog::model::{LogId, Offset, Start, Timestamp};
 
 use crate::model::Expected;
-use crate::program::{DIR, Read, compare, groups, home, read_all, settings, words};
+use crate::program::{DIR, home, settings};
+use crate::reading::{Read, compare, groups, read_all, words};
 
 /// What is appended to a log that was opened after a crash.
 const PROBE: &[u8] = b"appended after the crash";
@@ -248,17 +249,6 @@ pub fn check_use(disk: &Arc<SimulatedDisk>, recovery: &Recovery) -> Result<(), S
         }
         _ => Ok(()),
     }
-}
-
-/// The power goes again after the recovery: what it synced is there.
-pub fn check_cut_again(
-    disk: &Arc<SimulatedDisk>,
-    recovery: &Recovery,
-    expected: &Expected,
-    (steps, seed, style): (usize, u64, CrashStyle),
-) -> Result<(), String> {
-    let again = Arc::new(disk.crash_image(steps, seed, style));
-    check(&again, &recovery.expected(steps, expected)).map(drop)
 }
 
 /// Every file that is not derived.

@@ -1,5 +1,7 @@
 //! The faults that the random programs found, each told as its shortest story.
 
+#![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
+
 use std::path::Path;
 use std::sync::Arc;
 
