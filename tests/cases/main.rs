@@ -6,4 +6,11 @@
 #[path = "../sandbox/mod.rs"]
 mod sandbox;
 
+mod command_line;
+mod commit;
+mod gc;
+mod long_run;
+mod range;
+mod segment;
+mod time;
 mod torn;

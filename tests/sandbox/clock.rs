@@ -1,0 +1,19 @@
+//! A fixed clock: `--now TIME` stands for what the time is.
+
+use assert_cmd::Command;
+
+use super::Sandbox;
+
+impl Sandbox {
+    /// `tapelog VERB LOG ARGUMENTS` at this time of the clock.
+    pub fn at(&self, time: &str, line: &str) -> Command {
+        let mut command = self.tapelog(line);
+        command.args(["--now", time]);
+        command
+    }
+
+    /// Appends bytes at this time of the clock.
+    pub fn produce_at(&self, time: &str, stdin: &str) {
+        self.produce(&format!("--now {time}"), stdin);
+    }
+}
