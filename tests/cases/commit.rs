@@ -3,6 +3,7 @@
 //! `--commit before` waits for it.
 
 use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -32,11 +33,6 @@ fn g_at_500() -> Sandbox {
 
 fn checkpoint(sandbox: &Sandbox) -> PathBuf {
     sandbox.log().join("groups/g.checkpoint")
-}
-
-/// A process whose stdout the test reads at its own pace.
-fn piped(sandbox: &Sandbox, line: &str) -> Piped {
-    Piped::spawn(sandbox.command(line), sandbox.path("piped.err"))
 }
 
 /// How many whole lines there are.
@@ -122,13 +118,13 @@ fn h046_a_bounded_read_commits_what_it_printed_and_no_more() {
 fn h047_sigterm_on_a_slow_pipe_loses_nothing_and_commits_no_more_than_was_taken() {
     let sandbox = Sandbox::new();
     sandbox.mk(100_000);
-    let mut consume = piped(&sandbox, "consume -g g");
+    let mut consume = Piped::start(&sandbox, "consume -g g");
     let mut out = consume.take(20_000);
     consume.signal(Signal::TERM);
     // Whatever the pipe still holds may be taken or not; the promise is the same.
-    consume.ends_by_signal(Signal::TERM, SOON);
+    assert_eq!(consume.ends_within(SOON).signal(), Some(Signal::TERM.as_raw()));
     assert!(sandbox.position("g") <= whole_lines(&out), "{} committed", sandbox.position("g"));
-    out.extend(consume.take_rest());
+    out.extend(consume.rest());
     assert!(want(1, 100_000).as_bytes().starts_with(&out));
     let next = sandbox.position("g") + 1;
     sandbox.tapelog("consume -g g").prints(want(next, 100_000));
@@ -145,7 +141,7 @@ fn h048_a_killed_reader_left_a_commit_behind_and_repeats_one_interval_at_most() 
     let count = rounds(100_000, 1_000_000);
     let sandbox = Sandbox::new();
     sandbox.produce("", wide(1, count));
-    let mut consume = piped(&sandbox, "consume -g g");
+    let mut consume = Piped::start(&sandbox, "consume -g g");
     let printed = whole_lines(&consume.take(200 * count as usize / 2));
     consume.kill();
     let position = sandbox.position("g");
@@ -158,7 +154,7 @@ fn h048_a_killed_reader_left_a_commit_behind_and_repeats_one_interval_at_most() 
 fn h048_while_its_reader_pauses_the_position_catches_up() {
     let sandbox = Sandbox::new();
     sandbox.produce("", wide(1, 50_000));
-    let mut consume = piped(&sandbox, "consume -g g");
+    let mut consume = Piped::start(&sandbox, "consume -g g");
     let printed = whole_lines(&consume.take(200 * 25_000));
     let due = printed - COMMIT_INTERVAL;
     wait_until(Duration::from_secs(3), "a commit", || sandbox.position("g") >= due);

@@ -144,11 +144,11 @@ fn forty_wide_segments() -> (Sandbox, Vec<u8>) {
 #[test]
 fn h064_a_slow_reader_whose_segments_are_removed_gets_no_hole_in_silence() {
     let (sandbox, all) = forty_wide_segments();
-    let mut reader = Piped::spawn(sandbox.command("consume"), sandbox.path("reader.err"));
+    let mut reader = Piped::start(&sandbox, "consume");
     let mut out = reader.take(50_000);
     gc(&sandbox, "");
     assert_eq!(sandbox.bases().len(), 1, "all sealed segments are gone");
-    out.extend(reader.take_rest());
+    out.extend(reader.rest());
     let ended = reader.ends_within(SOON).code();
     assert!(all.starts_with(&out), "what it printed is a prefix");
     match ended {
@@ -161,11 +161,11 @@ fn h064_a_slow_reader_whose_segments_are_removed_gets_no_hole_in_silence() {
 #[test]
 fn h064_a_follower_whose_next_segment_is_gone_ends_with_the_gap_named() {
     let (sandbox, all) = forty_wide_segments();
-    let mut reader = Piped::spawn(sandbox.command("consume -f"), sandbox.path("reader.err"));
+    let mut reader = Piped::start(&sandbox, "consume -f");
     let mut out = reader.take(1000);
     gc(&sandbox, "");
     let start = sandbox.bases()[0].to_string();
-    out.extend(reader.take_rest());
+    out.extend(reader.rest());
     assert_eq!(reader.ends_within(SOON).code(), Some(status::RANGE), "{}", reader.err());
     assert!(reader.err().contains(&start) && all.starts_with(&out), "{}", reader.err());
 }

@@ -2,10 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Polls until the condition holds; panics with `what` when the limit is over.
@@ -18,6 +19,18 @@ pub fn wait_until(limit: Duration, what: &str, mut condition: impl FnMut() -> bo
     }
 }
 
+/// Whether the condition holds from now on for as long as this.
+pub fn stays(time: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    while condition() {
+        if start.elapsed() > time {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    false
+}
+
 /// A running process with stdin open. Killed on drop.
 pub struct Background {
     child: Child,
@@ -27,9 +40,25 @@ pub struct Background {
 
 impl Background {
     /// Starts it with stdout and stderr in these files.
-    pub fn spawn(mut command: Command, out: PathBuf, err: PathBuf) -> Background {
-        command.stdin(Stdio::piped());
-        command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
+    pub fn spawn(command: Command, out: PathBuf, err: PathBuf) -> Background {
+        let stdout = File::create(&out).unwrap();
+        Background::start(command, stdout.into(), out, err)
+    }
+
+    /// `COMMAND | cat`: the command and cat, which has stdout in a file.
+    pub fn spawn_into_cat(
+        command: Command,
+        out: PathBuf,
+        err: PathBuf,
+    ) -> (Background, Background) {
+        let mut cat =
+            Background::spawn(Command::new("/bin/cat"), out.clone(), err.with_extension("cat"));
+        let pipe = cat.child.stdin.take().unwrap();
+        (Background::start(command, pipe.into(), out, err), cat)
+    }
+
+    fn start(mut command: Command, stdout: Stdio, out: PathBuf, err: PathBuf) -> Background {
+        command.stdin(Stdio::piped()).stdout(stdout).stderr(File::create(&err).unwrap());
         let child = command.spawn().unwrap();
         Background { child, out, err }
     }
@@ -122,4 +151,16 @@ impl Drop for Background {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Holds the kernel lock of a file, as a process that hangs would, until dropped.
+pub fn hold_lock(file: &Path) -> File {
+    let handle = super::open(file);
+    flock(&handle, FlockOperation::NonBlockingLockExclusive).unwrap();
+    handle
+}
+
+/// Whether some process holds the lock of a file.
+pub fn is_locked(file: &Path) -> bool {
+    flock(super::open(file), FlockOperation::NonBlockingLockExclusive).is_err()
 }

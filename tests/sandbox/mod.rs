@@ -18,12 +18,12 @@ mod small_disk;
 mod unclosed;
 mod users;
 
-pub use background::{Background, wait_until};
+pub use background::{Background, hold_lock, is_locked, stays, wait_until};
 pub use expect::{Expect, Outcome, same_bytes, status};
 pub use files::{append_bytes, batch_of, copy_tree, cut, flip, len, open, position_of, tree};
 pub use groups::numbers;
 pub use lines::{Random, lines, offsets, want};
-pub use piped::Piped;
+pub use piped::{A_SECOND, Piped, is_quiet};
 pub use small_disk::on_a_small_disk;
 pub use unclosed::Unclosed;
 pub use users::{allow_writing, deny_writing, is_root};
@@ -37,6 +37,9 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use tempfile::TempDir;
+
+/// What the cases allow most often.
+pub const SECOND: Duration = Duration::from_secs(1);
 
 /// Nothing that a test runs in the foreground may take longer.
 const RUN_LIMIT: Duration = Duration::from_secs(120);
@@ -125,6 +128,15 @@ impl Sandbox {
         )
     }
 
+    /// The same with stdout in a pipe to `cat`, and that one's stdout in a file.
+    pub fn spawn_into_cat(&self, name: &str, command: StdCommand) -> (Background, Background) {
+        Background::spawn_into_cat(
+            command,
+            self.path(format!("{name}.out")),
+            self.path(format!("{name}.err")),
+        )
+    }
+
     /// Appends bytes through `produce` with these options, which must be silent.
     pub fn produce(&self, options: &str, stdin: impl Into<Vec<u8>>) {
         self.tapelog(&format!("produce {options}")).write_stdin(stdin.into()).prints("");
@@ -143,7 +155,12 @@ impl Sandbox {
     /// A log that was not closed: N batches of one record, copied while the
     /// unsynced producer still ran. Nothing in it is promised.
     pub fn mkx(&self, n: u64) {
-        let mut unclosed = Unclosed::start(self.path("unclosed"), self);
+        self.mkx_with("", n);
+    }
+
+    /// The same with settings: `"segment-size=1024"`.
+    pub fn mkx_with(&self, settings: &str, n: u64) {
+        let mut unclosed = Unclosed::start(self, settings);
         unclosed.append(&want(1, n), n);
         copy_tree(unclosed.log(), &self.log);
     }
@@ -178,6 +195,27 @@ impl Sandbox {
         let mut files = self.segments();
         files.pop();
         files.swap_remove(k - 1)
+    }
+
+    /// Deletes every file that is derived from the segments.
+    pub fn delete_indexes(&self) {
+        for entry in fs::read_dir(&self.log).unwrap() {
+            let path = entry.unwrap().path();
+            match path.extension().and_then(OsStr::to_str) {
+                Some("index") => fs::remove_file(path).unwrap(),
+                _ if path.ends_with("keys") => fs::remove_dir_all(path).unwrap(),
+                _ => {}
+            }
+        }
+    }
+
+    /// The bytes of every file that recovery set aside.
+    pub fn quarantine(&self) -> Vec<Vec<u8>> {
+        let dir = self.log.join("quarantine");
+        if !dir.exists() {
+            return Vec::new();
+        }
+        tree(&dir).into_values().flatten().collect()
     }
 
     /// The log end that `segments --summary -J` shows.

@@ -1,73 +1,74 @@
-//! A process whose stdout is a pipe that the test reads at its own pace.
+//! A reader whose output goes into a pipe that the test empties, or does not.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::wait_until;
+use super::{Sandbox, wait_until};
 
-/// A running process and the reading end of its stdout. Killed on drop.
+/// What may end "within a second", on a busy machine.
+pub const A_SECOND: Duration = Duration::from_millis(1300);
+
+/// A reader whose output goes into a pipe that the test reads.
 pub struct Piped {
     child: Child,
-    pipe: Option<ChildStdout>,
+    out: Option<BufReader<ChildStdout>>,
     err: PathBuf,
 }
 
 impl Piped {
-    /// Starts it with stderr in a file and nothing on stdin.
-    pub fn spawn(mut command: Command, err: PathBuf) -> Piped {
+    /// Starts it; nothing is read before the test asks.
+    pub fn start(sandbox: &Sandbox, line: &str) -> Piped {
+        let err = sandbox.path("piped.err");
+        let mut command = sandbox.command(line);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&err).unwrap());
         let mut child = command.spawn().unwrap();
-        let pipe = child.stdout.take();
-        Piped { child, pipe, err }
+        let out = child.stdout.take().map(BufReader::new);
+        Piped { child, out, err }
     }
 
-    /// The process id.
-    pub fn id(&self) -> u32 {
-        self.child.id()
+    /// The next line.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.as_mut().unwrap().read_line(&mut line).unwrap();
+        line
     }
 
-    /// Takes exactly so many bytes out of the pipe, never one more.
-    #[track_caller]
+    /// Takes exactly so many bytes out of the pipe.
     pub fn take(&mut self, bytes: usize) -> Vec<u8> {
         let mut taken = vec![0; bytes];
-        self.pipe.as_mut().unwrap().read_exact(&mut taken).unwrap();
+        self.out.as_mut().unwrap().get_mut().read_exact(&mut taken).unwrap();
         taken
+    }
+
+    /// All that is still to come.
+    pub fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        self.out.as_mut().unwrap().read_to_end(&mut rest).unwrap();
+        rest
     }
 
     /// Takes what is there, at most so many bytes; waits for the first.
     pub fn take_some(&mut self, most: usize) -> Vec<u8> {
         let mut taken = vec![0; most];
-        let length = self.pipe.as_mut().unwrap().read(&mut taken).unwrap();
+        let length = self.out.as_mut().unwrap().get_mut().read(&mut taken).unwrap();
         taken.truncate(length);
         taken
     }
 
-    /// Takes everything up to the end of the output.
-    pub fn take_rest(&mut self) -> Vec<u8> {
-        let mut rest = Vec::new();
-        self.pipe.as_mut().unwrap().read_to_end(&mut rest).unwrap();
-        rest
-    }
-
-    /// Hands the pipe over, to be read by lines.
-    pub fn lines(&mut self) -> impl BufRead + use<> {
-        BufReader::new(self.pipe.take().unwrap())
-    }
-
-    /// The reader goes away.
+    /// Goes away as `head` does.
     pub fn close(&mut self) {
-        drop(self.pipe.take());
+        self.out = None;
     }
 
-    /// Sends a signal.
-    pub fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// `kill -9`, and waits for the end.
@@ -76,27 +77,34 @@ impl Piped {
         let _ = self.child.wait();
     }
 
-    /// What it has said on stderr so far.
-    pub fn err(&self) -> String {
-        std::fs::read_to_string(&self.err).unwrap()
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Whether it still runs.
+    pub fn runs(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
     }
 
     /// Waits for its end.
     #[track_caller]
     pub fn ends_within(&mut self, limit: Duration) -> ExitStatus {
-        let mut status = None;
-        wait_until(limit, "the process ends", || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap()
+        wait_until(limit, "the reader ends", || !self.runs());
+        self.child.wait().unwrap()
     }
 
-    /// Waits for its end by this signal.
+    /// What it has said on stderr so far.
+    pub fn err(&self) -> String {
+        fs::read_to_string(&self.err).unwrap()
+    }
+
+    /// It ended as a program in a pipe should: with 0 or by SIGPIPE, in silence.
     #[track_caller]
-    pub fn ends_by_signal(&mut self, signal: Signal, limit: Duration) {
-        let status = self.ends_within(limit);
-        assert_eq!(status.signal(), Some(signal.as_raw()), "{status}, {}", self.err());
+    pub fn ends_quietly(&mut self) {
+        let end = self.ends_within(A_SECOND);
+        assert!(is_quiet(end), "{end}");
+        assert_eq!(self.err(), "");
     }
 }
 
@@ -104,4 +112,9 @@ impl Drop for Piped {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// A status that `head` may leave behind.
+pub fn is_quiet(end: ExitStatus) -> bool {
+    end.success() || end.signal() == Some(13) || end.code() == Some(141)
 }

@@ -14,8 +14,13 @@ pub struct Unclosed<'s> {
 }
 
 impl<'s> Unclosed<'s> {
-    /// Starts it on a log of its own.
-    pub fn start(log: PathBuf, sandbox: &'s Sandbox) -> Unclosed<'s> {
+    /// Starts it on a log of its own, with these settings if there are any.
+    pub fn start(sandbox: &'s Sandbox, settings: &str) -> Unclosed<'s> {
+        let log = sandbox.path("unclosed");
+        if !settings.is_empty() {
+            let config = sandbox.command_on(&log, &format!("config {settings}"));
+            foreground(config).outcome().succeeded();
+        }
         let command = sandbox.command_on(&log, "produce --batch-records 1 --sync none");
         Unclosed { sandbox, log, producer: sandbox.spawn("unclosed", command) }
     }

@@ -39,7 +39,12 @@ impl Sandbox {
     /// when the tests run as root, else as they run. `nobody` gets a copy of the
     /// binary, whose own directory may be closed to it.
     pub fn as_nobody(&self, line: &str) -> Command {
-        let mut command = self.command(line);
+        self.as_nobody_on(self.log(), line)
+    }
+
+    /// The same on another LOG.
+    pub fn as_nobody_on(&self, log: &Path, line: &str) -> Command {
+        let mut command = self.command_on(log, line);
         if is_root() {
             let open = || Permissions::from_mode(0o755);
             let binary = self.path("tapelog");

@@ -30,7 +30,7 @@ fn two_reads_of_ten_are_followed_by_a_rewind_and_its_undo() {
 #[test]
 fn a_reader_that_goes_away_after_ten_lines_gets_the_eleventh_next_time() {
     let sandbox = many_records_and_g();
-    let mut reader = Piped::spawn(sandbox.command("consume -g g"), sandbox.path("err"));
+    let mut reader = Piped::start(&sandbox, "consume -g g");
     let taken = reader.take(want(1, 10).len());
     assert_eq!(taken, want(1, 10).into_bytes());
     reader.close();
@@ -42,7 +42,7 @@ fn a_reader_that_goes_away_after_ten_lines_gets_the_eleventh_next_time() {
 #[test]
 fn a_line_that_was_taken_in_part_comes_again_whole() {
     let sandbox = many_records_and_g();
-    let mut reader = Piped::spawn(sandbox.command("consume -g g"), sandbox.path("err"));
+    let mut reader = Piped::start(&sandbox, "consume -g g");
     reader.take(want(1, 10).len() + 4);
     reader.close();
     reader.ends_within(SOON);

@@ -1,24 +1,17 @@
 //! A follower is quick when there is something, idle when there is nothing, and
 //! gone when nobody reads.
 
-use std::io::BufRead;
 use std::time::{Duration, Instant};
 
 use crate::sandbox::{Background, Piped, Sandbox, rounds, wait_until, want};
 
 const SOON: Duration = Duration::from_secs(5);
 
-fn follower(sandbox: &Sandbox) -> Piped {
-    Piped::spawn(sandbox.command("consume -f"), sandbox.path("follower.err"))
-}
-
 /// Feeds a line to a running producer and waits until the follower shows it.
-fn shown_after(producer: &mut Background, shown: &mut impl BufRead, n: u64) -> Duration {
+fn shown_after(producer: &mut Background, shown: &mut Piped, n: u64) -> Duration {
     let begun = Instant::now();
     producer.feed(want(n, n));
-    let mut line = String::new();
-    shown.read_line(&mut line).unwrap();
-    assert_eq!(line, want(n, n));
+    assert_eq!(shown.line(), want(n, n));
     begun.elapsed()
 }
 
@@ -26,8 +19,7 @@ fn shown_after(producer: &mut Background, shown: &mut impl BufRead, n: u64) -> D
 fn a_line_is_shown_within_50_ms_of_its_append_across_rolls() {
     let sandbox = Sandbox::with_config("segment-size=512");
     let mut producer = sandbox.spawn("producer", sandbox.command("produce"));
-    let mut follower = follower(&sandbox);
-    let mut shown = follower.lines();
+    let mut shown = Piped::start(&sandbox, "consume -f");
     // The first one is shown after both have started, however long that takes.
     shown_after(&mut producer, &mut shown, 1);
     let count = rounds(60, 1000);
@@ -56,7 +48,7 @@ fn an_idle_follower_uses_no_cpu_worth_naming() {
 fn a_follower_ends_within_a_second_of_its_reader() {
     let sandbox = Sandbox::new();
     sandbox.mk(10);
-    let mut follower = follower(&sandbox);
+    let mut follower = Piped::start(&sandbox, "consume -f");
     follower.take(want(1, 10).len());
     follower.close();
     follower.ends_within(Duration::from_secs(1));
@@ -68,7 +60,7 @@ fn a_follower_with_a_group_ends_with_its_reader_and_has_saved_its_place() {
     let sandbox = Sandbox::new();
     sandbox.mk(10);
     sandbox.commit("g", 0);
-    let mut follower = Piped::spawn(sandbox.command("consume -f -g g"), sandbox.path("err"));
+    let mut follower = Piped::start(&sandbox, "consume -f -g g");
     follower.take(want(1, 10).len());
     follower.close();
     follower.ends_within(Duration::from_secs(1));

@@ -18,7 +18,7 @@ fn lines(from: u64, to: u64) -> String {
 /// Reads so many lines as group g, kills it, and checks that they are those from
 /// the group's position on.
 fn read_and_kill(sandbox: &Sandbox, from: u64, count: u64) {
-    let mut consume = Piped::spawn(sandbox.command("consume -g g"), sandbox.path("err"));
+    let mut consume = Piped::start(sandbox, "consume -g g");
     let taken = consume.take((count * WIDTH) as usize);
     consume.kill();
     assert!(taken == lines(from, from + count).into_bytes(), "{count} lines from {from}");

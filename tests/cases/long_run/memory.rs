@@ -41,7 +41,7 @@ fn produce_and_weigh(sandbox: &Sandbox, mebibytes: u64) -> u64 {
 
 /// Reads all of it and follows on, so that it can be weighed after its work.
 fn consume_and_weigh(sandbox: &Sandbox, options: &str, bytes: u64) -> u64 {
-    let mut consume = Piped::spawn(sandbox.command(options), sandbox.path("consume.err"));
+    let mut consume = Piped::start(sandbox, options);
     let mut taken = 0;
     while taken < bytes {
         taken += consume.take_some(1 << 20).len() as u64;

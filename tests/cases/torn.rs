@@ -1,1 +1,0 @@
-//! TORN: torn writes, cut or zero-filled tails, recovery after a crash.
