@@ -1,3 +1,7 @@
 //! The command `tapelog`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tapelog::cli::main()
+}

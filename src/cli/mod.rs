@@ -1,1 +1,96 @@
-//! Words in, words out.
+//! Words in, words out: the command line, one file a command. Only this layer
+//! prints, reads the clock and the environment, and decides how the process ends.
+
+mod commit;
+mod config;
+mod consume;
+mod delimiter;
+mod duration;
+mod escapes;
+mod failure;
+mod follow;
+mod framing;
+mod gc;
+mod group_argument;
+mod groups;
+mod hand_over;
+mod listing;
+mod output;
+mod printer;
+mod produce;
+mod progress;
+mod range;
+mod record_json;
+mod seek;
+mod segments;
+mod session;
+mod signals;
+mod size;
+mod template;
+mod when;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::CompleteEnv;
+
+use session::Session;
+
+/// A durable, replayable message log in a plain directory
+///
+/// Lines go in with produce and come out with consume; each gets an offset, nothing
+/// is deleted because it was read, and each group of consumers has a checkpoint that
+/// can be moved anywhere. The directory is all there is: no server.
+#[derive(Debug, Parser)]
+#[command(name = "tapelog", version, max_term_width = 100)]
+#[command(after_long_help = "\
+Examples:
+  seq 5 | tapelog produce demo     five records into the log demo
+  tapelog consume demo             all of them, any number of times
+  tapelog consume demo -g me -n 3  the first three, as the group me
+  tapelog consume demo -g me       the rest
+  tapelog seek demo -g me --to earliest
+
+Exit status: 0 done, 1 failed, 2 usage, 3 not there, 4 damage, 5 held by another
+process, 6 offset out of range, 7 record too big.
+")]
+struct Cli {
+    #[command(flatten)]
+    session: Session,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Commit(commit::Commit),
+    Config(config::Config),
+    Consume(consume::Consume),
+    Gc(gc::Gc),
+    Groups(groups::Groups),
+    Produce(produce::Produce),
+    Seek(seek::Seek),
+    Segments(segments::Segments),
+}
+
+/// Runs the program: from the process's arguments to its exit code.
+pub fn main() -> ExitCode {
+    CompleteEnv::with_factory(Cli::command).complete();
+    let Cli { session, command } = Cli::parse();
+    failure::report(match &command {
+        Command::Commit(args) => commit::run(args, &session),
+        Command::Config(args) => config::run(args, &session),
+        Command::Consume(args) => consume::run(args, &session),
+        Command::Gc(args) => gc::run(args, &session),
+        Command::Groups(args) => groups::run(args, &session),
+        Command::Produce(args) => produce::run(args, &session),
+        Command::Seek(args) => seek::run(args, &session),
+        Command::Segments(args) => segments::run(args, &session),
+    })
+}
+
+/// The definition of the command line, for manual pages and completions.
+pub fn command() -> clap::Command {
+    Cli::command()
+}

@@ -16,6 +16,7 @@
 
 pub mod real;
 pub mod simulated;
+pub mod watch;
 
 use std::ffi::OsString;
 use std::fmt::Debug;

@@ -95,10 +95,11 @@ impl Disk for RealDisk {
     }
 }
 
-/// What `open` says of a link, in words that a user understands.
+/// What `open` says of a link, or of a directory that is to be written, in words
+/// that a user understands.
 fn link_in_place(error: rustix::io::Errno) -> io::Error {
     match error {
-        rustix::io::Errno::LOOP => not_a_file(),
+        rustix::io::Errno::LOOP | rustix::io::Errno::ISDIR => not_a_file(),
         other => other.into(),
     }
 }
@@ -200,8 +201,10 @@ mod tests {
         std::os::unix::fs::symlink(&target, &link).unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, FILE_MODE, 0).unwrap();
         for path in [&link, &pipe, &dir.path().to_path_buf()] {
-            let refused = RealDisk.open(path, Access::Read).unwrap_err();
-            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{path:?}");
+            for access in [Access::Read, Access::ReadWrite] {
+                let refused = RealDisk.open(path, access).unwrap_err();
+                assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{path:?}");
+            }
         }
         assert_eq!(RealDisk.entry(&link).unwrap(), Some(Entry::Other));
     }

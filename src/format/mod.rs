@@ -1,4 +1,11 @@
 //! Bytes and their meaning, without a file in sight: encoding is pure, decoding
-//! says exactly what is wrong.
+//! bounds every length and says exactly what is wrong.
 
+pub mod batch;
+pub mod body;
 pub mod file_name;
+pub mod index_entry;
+pub mod segment_row;
+pub mod settings;
+pub mod slots;
+pub mod state;

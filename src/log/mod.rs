@@ -1,3 +1,224 @@
-//! The rules of a log.
+//! The rules of a log: what a directory of segments, checkpoints and small state
+//! files means, who may change what under which lock, and what is promised.
+//! Everything here returns values and typed errors; it prints nothing and reads no
+//! clock.
+//!
+//! Reading the code: [`append`] and [`read`] are the main job, [`tail`] and
+//! [`recover`] what happens after a crash, [`groups`] and [`collect`] who is done
+//! with what.
 
+mod append;
+mod checkpoint;
+mod collect;
+mod consumer;
+mod create;
+mod error;
+mod groups;
+mod history;
+mod home;
+mod index_upkeep;
+mod locate;
+mod lock;
+mod note;
+mod read;
+mod recover;
+mod segments;
+mod slot_file;
+mod table;
+mod tail;
 mod whole_file;
+
+pub use append::{Appended, Appender};
+pub use collect::Collection;
+pub use consumer::{Claim, Consumer};
+pub use error::{Damage, Error, OutOfRange, Result};
+pub use groups::GroupStatus;
+pub use history::{Move, SeekTarget};
+pub use home::Home;
+pub use note::Note;
+pub use read::{Piece, Reader, Reading};
+pub use segments::SegmentStatus;
+
+use crate::disk::Access;
+use crate::format::file_name;
+use crate::format::settings::Settings;
+use crate::format::state::{EndState, StartState};
+use crate::model::{LogId, Offset, Start, Timestamp};
+use lock::AppendLock;
+use slot_file::SlotFile;
+use tail::Tail;
+
+/// An open log. Cheap to clone; holds no file open.
+#[derive(Clone, Debug)]
+pub struct Log {
+    home: Home,
+    id: LogId,
+    settings: Settings,
+}
+
+/// The offsets that a log holds: from `start` to before `end`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The log start.
+    pub start: Offset,
+    /// The log end.
+    pub end: Offset,
+    /// The durable mark.
+    pub durable: Offset,
+    /// Damage at `end`: there should be more.
+    pub damage: Option<Damage>,
+}
+
+impl Log {
+    /// Where it lives.
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Its id.
+    pub fn id(&self) -> LogId {
+        self.id
+    }
+
+    /// Its settings as they were when it was opened.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The log start: from `start`, or from the segments where that is missing.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn start(&self) -> Result<Offset> {
+        let path = self.home.path(file_name::START);
+        match SlotFile::<StartState>::read(&self.home, &path) {
+            Ok(state) if state.log == self.id => Ok(state.start),
+            Err(error) if !error.is_not_found() && matches!(error, Error::Io { .. }) => Err(error),
+            _ => {
+                self.home.tell(&Note::Rebuilt(path));
+                Ok(self.home.list_segments()?.first().copied().unwrap_or(Offset::ZERO))
+            }
+        }
+    }
+
+    /// Log start, log end and durable mark. Where the end is damaged, the log
+    /// reaches to the damage.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn bounds(&self) -> Result<Bounds> {
+        let (end, durable, damage) = match self.tail() {
+            Ok(tail) => (tail.mark.offset, tail.durable.offset, None),
+            Err(Error::Damage(damage)) => (damage.offset, damage.offset, Some(damage)),
+            Err(error) => return Err(error),
+        };
+        // Read after the end, so that it can't lie beyond it.
+        let start = self.start()?.min(end);
+        Ok(Bounds { start, end, durable, damage })
+    }
+
+    /// The offset that `start` means now.
+    ///
+    /// # Errors
+    /// [`OutOfRange`] for an offset that the log does not hold; as [`Log::bounds`].
+    pub fn resolve(&self, start: Start) -> Result<Offset> {
+        let bounds = self.bounds()?;
+        let offset = match start {
+            Start::Earliest => bounds.start,
+            Start::Latest => bounds.end,
+            Start::At(offset) => offset,
+            Start::Last(records) => bounds.end.back(records).max(bounds.start),
+            Start::AfterStart(records) => bounds.start.forward(records).unwrap_or(Offset::MAX),
+            Start::Time(time) => self.first_at(time, &bounds)?,
+        };
+        match (bounds.check(offset), bounds.damage) {
+            (Ok(()), _) => Ok(offset),
+            (Err(OutOfRange::BeyondEnd { .. }), Some(damage)) => Err(damage.into()),
+            (Err(error), _) => Err(error.into()),
+        }
+    }
+
+    /// The first offset whose record was appended at or after `time`; the log end
+    /// if there is none.
+    fn first_at(&self, time: Timestamp, bounds: &Bounds) -> Result<Offset> {
+        Ok(locate::first_at(self, time)?.clamp(bounds.start, bounds.end))
+    }
+
+    /// What `end` says; `None` if it is missing or no good.
+    fn end_state(&self) -> Result<Option<EndState>> {
+        match self.open_end(Access::Read) {
+            Ok(file) => Ok(file.map(|file| file.state().clone())),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn open_end(&self, access: Access) -> Result<Option<SlotFile<EndState>>> {
+        let path = self.home.path(file_name::END);
+        match SlotFile::<EndState>::open(&self.home, &path, access) {
+            Ok(file) if file.state().log == self.id => Ok(Some(file)),
+            Err(error) if !error.is_not_found() && matches!(error, Error::Io { .. }) => Err(error),
+            _ => Ok(None),
+        }
+    }
+
+    /// Finds the end of the log as a reader may: a verdict on the last bytes is given
+    /// only when no append is in progress.
+    fn tail(&self) -> Result<Tail> {
+        let look = || -> Result<(Tail, Option<EndState>)> {
+            let end = self.end_state()?;
+            if end.is_none() {
+                self.home.tell(&Note::Rebuilt(self.home.path(file_name::END)));
+            }
+            let boot = self.home.disk().boot_id().unwrap_or_default();
+            let tail = tail::find(&self.home, self.id, end.as_ref(), &boot)?;
+            Ok((tail, end))
+        };
+        let (tail, end) = match look() {
+            Ok((tail, _)) if tail.as_written => return Ok(tail),
+            seen => {
+                let lock = AppendLock::of(&self.home)?;
+                match (lock.try_shared(), seen) {
+                    (Ok(Some(_held)), _) => look()?,
+                    (_, Ok((tail, _))) => return Ok(tail),
+                    // Somebody appends: what looked like damage may have been a half of that.
+                    (_, Err(_)) => look()?,
+                }
+            }
+        };
+        self.tell_of_tail(&tail, end.as_ref());
+        Ok(tail)
+    }
+
+    fn tell_of_tail(&self, tail: &Tail, end: Option<&EndState>) {
+        let path = self.home.segment_path(tail.mark.segment);
+        let written = end.map_or(tail.mark.offset, |end| end.written.offset);
+        let end = tail.mark.offset;
+        if tail.torn > 0 {
+            self.home.tell(&Note::TornTail { path, bytes: tail.torn, end });
+        } else if written > end {
+            self.home.tell(&Note::LostTail { path, end, written });
+        }
+    }
+}
+
+impl Bounds {
+    /// Whether a reader may begin at `offset`.
+    ///
+    /// # Errors
+    /// [`OutOfRange`] if not.
+    pub fn check(&self, offset: Offset) -> std::result::Result<(), OutOfRange> {
+        let (start, end) = (self.start, self.end);
+        if offset < start {
+            return Err(OutOfRange::BeforeStart {
+                offset,
+                start,
+                end,
+                missing: start.since(offset),
+            });
+        }
+        if offset > end {
+            return Err(OutOfRange::BeyondEnd { offset, start, end });
+        }
+        Ok(())
+    }
+}

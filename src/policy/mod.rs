@@ -1,1 +1,6 @@
-//! To be written.
+//! Decisions without deeds: facts and the time in, a verdict or a plan out. No
+//! file is touched, no clock is read.
+
+pub mod retention;
+pub mod rolling;
+pub mod verdict;

@@ -1,0 +1,137 @@
+//! How a run ends: the closed list of exit statuses, and the one line on stderr
+//! that an error becomes.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use thiserror::Error;
+
+use super::signals;
+use crate::log;
+
+/// The exit statuses beside 0, done. Nothing else is ever returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Status {
+    /// Failed.
+    Failed = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// Not there: a log, a group, a record under `--fail-empty`.
+    Missing = 3,
+    /// Damage.
+    Damage = 4,
+    /// Held by another process.
+    Busy = 5,
+    /// An offset out of range.
+    OutOfRange = 6,
+    /// A record too big.
+    TooBig = 7,
+}
+
+/// A command line that can't be meant.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+/// Ends with a status, and with a line if there is something to say.
+#[derive(Debug)]
+pub struct Ended {
+    /// The status.
+    pub status: Status,
+    /// The line, without the program's name.
+    pub line: Option<String>,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.line.as_deref().unwrap_or_default())
+    }
+}
+
+impl std::error::Error for Ended {}
+
+/// A signal came; what was to be saved is saved.
+#[derive(Debug, Error)]
+#[error("ended by signal {0}")]
+pub struct Signalled(pub i32);
+
+/// Whoever read the output has gone: a quiet end.
+#[derive(Debug, Error)]
+#[error("the output was closed")]
+pub struct OutputClosed;
+
+/// The status that an error ends with.
+fn status_of(error: &anyhow::Error) -> Status {
+    if let Some(ended) = error.downcast_ref::<Ended>() {
+        return ended.status;
+    }
+    if error.is::<Usage>() {
+        return Status::Usage;
+    }
+    match error.downcast_ref::<log::Error>() {
+        Some(error) => status_of_log_error(error),
+        None => Status::Failed,
+    }
+}
+
+fn status_of_log_error(error: &log::Error) -> Status {
+    use log::Error as E;
+    match error {
+        E::NoLog(_) | E::NoGroup(_) => Status::Missing,
+        E::Damage(_) | E::Unreadable { .. } => Status::Damage,
+        E::Busy { .. } => Status::Busy,
+        E::OutOfRange(_) => Status::OutOfRange,
+        E::TooBig { .. } => Status::TooBig,
+        E::Io { .. }
+        | E::NotALog { .. }
+        | E::Newer { .. }
+        | E::Full { .. }
+        | E::Suspect(_)
+        | E::Failed
+        | E::NothingToUndo(_) => Status::Failed,
+    }
+}
+
+/// Says what happened, once, and gives the process's exit code. After a signal
+/// the process ends by that signal instead.
+pub fn report(result: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    if error.is::<OutputClosed>() {
+        return ExitCode::SUCCESS;
+    }
+    if let Some(Signalled(signal)) = error.downcast_ref() {
+        signals::end_by(*signal);
+    }
+    let line = format!("{error:#}");
+    if !line.is_empty() {
+        say(&line);
+    }
+    ExitCode::from(status_of(&error) as u8)
+}
+
+/// One line on stderr. If that is closed there is nobody to tell.
+pub fn say(line: &str) {
+    use std::io::Write;
+    let line = one_line(line);
+    let _ = writeln!(std::io::stderr(), "tapelog: {line}");
+}
+
+/// Control characters, which a path may hold, shown instead of sent to the terminal.
+fn one_line(text: &str) -> String {
+    let shown = |c: char| match c.is_control() {
+        true => c.escape_default().collect::<String>(),
+        false => c.to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_stays_one_line() {
+        assert_eq!(one_line("a\nb\u{1b}[31m"), "a\\nb\\u{1b}[31m");
+    }
+}

@@ -1,0 +1,91 @@
+//! Waiting at the log end: woken by the system when a file of the log changes, or
+//! by asking again and again where that does not work.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use rustix::event::{PollFd, PollFlags};
+
+use super::output::{Output, wait};
+use super::signals::Signals;
+use crate::disk::watch::Watch;
+use crate::log::Home;
+
+/// How often the log is looked at without file events.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How soon an append that was met half done is looked at again, at first and at most.
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+
+/// Waits for a log to grow.
+#[derive(Debug)]
+pub struct Follower {
+    home: Home,
+    watch: Option<Watch>,
+    idle_limit: Option<Duration>,
+    /// Set when the last wait ended by an event: the append may not be whole yet.
+    next_look: Option<Duration>,
+}
+
+impl Follower {
+    /// Follows the log at `home`, until nothing came for `idle_limit`.
+    pub fn of(home: Home, idle_limit: Option<Duration>) -> Follower {
+        let watch = Watch::on(home.dir()).ok();
+        Follower { home, watch, idle_limit, next_look: None }
+    }
+
+    /// Waits until the log may have grown or `limit` has passed; false once it has
+    /// been idle for too long.
+    ///
+    /// # Errors
+    /// The signal that came; the log's directory was removed; what the system says.
+    pub fn wait(
+        &mut self,
+        signals: &Signals,
+        output: &Output,
+        last_print: Instant,
+        limit: Option<Duration>,
+    ) -> Result<bool> {
+        let idle_left = self.idle_limit.map(|limit| limit.saturating_sub(last_print.elapsed()));
+        if idle_left == Some(Duration::ZERO) {
+            return Ok(false);
+        }
+        let poll = self.watch.is_none().then_some(POLL_INTERVAL);
+        let look = self.next_look.take();
+        let limit = [idle_left, limit, poll, look].into_iter().flatten().min();
+        let heard = self.sleep(signals, output, limit)?;
+        if let Some(signal) = signals.caught() {
+            bail!(signal);
+        }
+        if heard || self.watch.is_none() {
+            self.check_directory()?;
+        }
+        if heard {
+            self.next_look = Some(FIRST_LOOK);
+        } else {
+            self.next_look = look.map(|look| look * 2).filter(|&look| look < POLL_INTERVAL);
+        }
+        Ok(true)
+    }
+
+    /// Whether a file of the log changed before `limit` had passed.
+    fn sleep(&self, signals: &Signals, output: &Output, limit: Option<Duration>) -> Result<bool> {
+        let mut fds = vec![PollFd::from_borrowed_fd(signals.handle(), PollFlags::IN)];
+        if output.can_close() {
+            fds.push(PollFd::from_borrowed_fd(output.handle(), PollFlags::empty()));
+        }
+        if let Some(watch) = &self.watch {
+            fds.push(PollFd::from_borrowed_fd(watch.handle(), PollFlags::IN));
+        }
+        wait(&mut fds, limit)?;
+        let Some(watch) = &self.watch else { return Ok(false) };
+        let heard = fds.last().is_some_and(|fd| fd.revents().contains(PollFlags::IN));
+        watch.drain();
+        Ok(heard)
+    }
+
+    fn check_directory(&self) -> Result<()> {
+        let dir = self.home.dir();
+        let there = self.home.disk().entry(dir).is_ok_and(|entry| entry.is_some());
+        if there { Ok(()) } else { bail!("{} was removed while it was followed", dir.display()) }
+    }
+}

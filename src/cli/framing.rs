@@ -1,0 +1,378 @@
+//! Cutting input into records: what lies between delimiters, nothing trimmed,
+//! nothing split. With newlines the read buffer is itself the batch's body.
+
+use memchr::memmem::Finder;
+
+use crate::format::batch::Layout;
+use crate::format::body::{self, Body};
+
+/// What is read at once.
+const READ_SIZE: usize = 256 << 10;
+
+/// A record larger than the log takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Oversize {
+    /// Which record of the input it is, from 1.
+    pub line: u64,
+    /// How many of its bytes were seen.
+    pub seen: u64,
+    /// Whether its end was seen, so that this is its size.
+    pub whole: bool,
+}
+
+/// The limits of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchLimits {
+    /// Bytes of records; a single record may be larger.
+    pub bytes: usize,
+    /// Records.
+    pub records: usize,
+    /// The largest record, in bytes.
+    pub record: usize,
+}
+
+/// Input on its way to batches.
+#[derive(Debug)]
+pub struct Framer {
+    delimiter: Finder<'static>,
+    limits: BatchLimits,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Bytes from `start` on that are known to hold no delimiter.
+    searched: usize,
+    /// No delimiter will follow: what is left is the last record.
+    at_end: bool,
+    /// Bytes of a record that is too large, passed over so far.
+    skipped: u64,
+    /// Records given so far.
+    given: u64,
+    /// A batch's body where it is not the buffer itself.
+    scratch: Vec<u8>,
+    /// The batch found last.
+    found: Found,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    layout: Layout,
+    records: u32,
+    /// Length of its body in the buffer before `start`; in `scratch` if `None`.
+    in_buffer: Option<usize>,
+}
+
+impl Framer {
+    /// Cuts at every `delimiter`, which is not empty.
+    pub fn new(delimiter: &[u8], limits: BatchLimits) -> Framer {
+        let found = Found { layout: Layout::Lines, records: 0, in_buffer: None };
+        Framer {
+            delimiter: Finder::new(delimiter).into_owned(),
+            limits,
+            buffer: vec![0; READ_SIZE],
+            start: 0,
+            end: 0,
+            searched: 0,
+            at_end: false,
+            skipped: 0,
+            given: 0,
+            scratch: Vec::new(),
+            found,
+        }
+    }
+
+    /// Room to read into; never empty.
+    pub fn room(&mut self) -> &mut [u8] {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        } else if self.buffer.len() - self.end < READ_SIZE / 2 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        if self.buffer.len() - self.end < READ_SIZE / 2 {
+            self.buffer.resize(self.buffer.len() * 2, 0);
+        }
+        &mut self.buffer[self.end..]
+    }
+
+    /// Takes note that `count` bytes were read into the room.
+    pub fn filled(&mut self, count: usize) {
+        self.end += count;
+    }
+
+    /// The input ends here, and with it its last record, if one was begun. All
+    /// batches must be taken before more is read.
+    pub fn end_input(&mut self) {
+        let unfinished = self.pending() > 0;
+        if self.delimiter.needle() != b"\n" {
+            self.at_end = unfinished;
+        } else if unfinished && self.buffer[self.end - 1] != b'\n' {
+            self.room()[0] = b'\n';
+            self.end += 1;
+        }
+    }
+
+    /// How many bytes wait that are not yet given as records.
+    pub fn pending(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// Whether the bytes that wait are enough for a full batch.
+    pub fn is_full(&self) -> bool {
+        self.pending() >= self.limits.bytes
+    }
+
+    /// The next batch of whole records; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Oversize`] if the next record is too large; all before it was given.
+    pub fn batch(&mut self) -> Result<Option<Body<'_>>, Oversize> {
+        let found = match self.delimiter.needle() {
+            b"\n" => self.lines()?,
+            _ => self.values()?,
+        };
+        let Some(found) = found else { return Ok(None) };
+        self.given += u64::from(found.records);
+        self.found = found;
+        let Found { layout, records, in_buffer } = self.found;
+        let bytes = match in_buffer {
+            Some(length) => &self.buffer[self.start - length..self.start],
+            None => &self.scratch[..],
+        };
+        Ok(Some(Body { layout, records, bytes }))
+    }
+
+    /// Lines: the buffer up to the last newline within the limits.
+    fn lines(&mut self) -> Result<Option<Found>, Oversize> {
+        let waiting = &self.buffer[self.start..self.end];
+        let within = &waiting[..waiting.len().min(self.limits.bytes)];
+        let mut length = match memchr::memrchr(b'\n', within) {
+            Some(last) => last + 1,
+            None => {
+                let from = self.searched.max(within.len());
+                match memchr::memchr(b'\n', &waiting[from..]) {
+                    Some(at) => from + at + 1,
+                    None => return self.unfinished(waiting.len()),
+                }
+            }
+        };
+        if self.limits.records < usize::MAX {
+            length = body::lines_len(&waiting[..length], self.limits.records as u64);
+        }
+        length = self.lines_within_limit(&waiting[..length])?;
+        let records = body::count_lines(&waiting[..length]);
+        self.start += length;
+        self.searched = 0;
+        Ok(Some(Found {
+            layout: Layout::Lines,
+            records: u32::try_from(records).unwrap_or(u32::MAX),
+            in_buffer: Some(length),
+        }))
+    }
+
+    /// The length of the lines before the first one that is too large.
+    fn lines_within_limit(&self, lines: &[u8]) -> Result<usize, Oversize> {
+        if lines.len() <= self.limits.record + 1 {
+            return Ok(lines.len());
+        }
+        let mut begin = 0;
+        for end in memchr::memchr_iter(b'\n', lines) {
+            let size = end - begin;
+            if size > self.limits.record {
+                return if begin > 0 { Ok(begin) } else { Err(self.oversize(size, true)) };
+            }
+            begin = end + 1;
+        }
+        Ok(begin)
+    }
+
+    /// Other delimiters: the values are gathered, as lines if none holds a newline.
+    fn values(&mut self) -> Result<Option<Found>, Oversize> {
+        let waiting = &self.buffer[self.start..self.end];
+        let width = self.delimiter.needle().len();
+        let (mut values, mut begin, mut bytes) = (Vec::new(), 0, 0);
+        let mut from = self.searched;
+        while values.len() < self.limits.records && begin < waiting.len() {
+            let (end, width) = match self.delimiter.find(&waiting[from..]) {
+                Some(at) => (from + at, width),
+                None if self.at_end => (waiting.len(), 0),
+                None => break,
+            };
+            let value = &waiting[begin..end];
+            if value.len() > self.limits.record {
+                match values.is_empty() {
+                    true => return Err(self.oversize(value.len(), true)),
+                    false => break,
+                }
+            }
+            if !values.is_empty() && bytes + value.len() + 1 > self.limits.bytes {
+                break;
+            }
+            bytes += value.len() + 1;
+            values.push(Some(value));
+            begin = end + width;
+            from = begin;
+        }
+        if values.is_empty() {
+            return self.unfinished(waiting.len());
+        }
+        let layout = layout_of(&values);
+        self.scratch.clear();
+        match layout {
+            Layout::Columns => body::encode_columns(&values, &mut self.scratch),
+            _ => values.iter().flatten().for_each(|value| {
+                self.scratch.extend_from_slice(value);
+                self.scratch.push(b'\n');
+            }),
+        }
+        let records = u32::try_from(values.len()).unwrap_or(u32::MAX);
+        self.start += begin;
+        self.searched = 0;
+        Ok(Some(Found { layout, records, in_buffer: None }))
+    }
+
+    /// No whole record waits; the one begun may be too large already.
+    fn unfinished(&mut self, waiting: usize) -> Result<Option<Found>, Oversize> {
+        let width = self.delimiter.needle().len();
+        self.searched = waiting.saturating_sub(width - 1);
+        if waiting > self.limits.record + width {
+            return Err(self.oversize(waiting, false));
+        }
+        Ok(None)
+    }
+
+    fn oversize(&self, seen: usize, whole: bool) -> Oversize {
+        Oversize { line: self.given + 1, seen: seen as u64, whole }
+    }
+
+    /// Passes over the record that was refused as too large; says its size once its
+    /// end was read. Until then, read more and ask again.
+    pub fn skip_oversize(&mut self) -> Option<u64> {
+        let width = self.delimiter.needle().len();
+        let waiting = &self.buffer[self.start..self.end];
+        self.searched = 0;
+        if let Some(at) = self.delimiter.find(waiting) {
+            self.start += at + width;
+            return Some(std::mem::take(&mut self.skipped) + at as u64);
+        }
+        // A delimiter may have begun.
+        let kept = if self.at_end { 0 } else { waiting.len().min(width - 1) };
+        self.skipped += (waiting.len() - kept) as u64;
+        self.start = self.end - kept;
+        self.at_end.then(|| std::mem::take(&mut self.skipped))
+    }
+
+    /// The largest record that is taken, in bytes.
+    pub fn record_limit(&self) -> usize {
+        self.limits.record
+    }
+}
+
+fn layout_of(values: &[Option<&[u8]>]) -> Layout {
+    let plain = values.iter().flatten().all(|value| memchr::memchr(b'\n', value).is_none());
+    if plain { Layout::Lines } else { Layout::Columns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LIMITS: BatchLimits = BatchLimits { bytes: 64, records: usize::MAX, record: 1000 };
+
+    /// All values of `input`, given to the framer in pieces of `piece` bytes.
+    fn frame(input: &[u8], delimiter: &[u8], limits: BatchLimits, piece: usize) -> Vec<Vec<u8>> {
+        let mut framer = Framer::new(delimiter, limits);
+        let mut values = Vec::new();
+        for bytes in input.chunks(piece) {
+            framer.room()[..bytes.len()].copy_from_slice(bytes);
+            framer.filled(bytes.len());
+            take_all(&mut framer, &mut values);
+        }
+        framer.end_input();
+        take_all(&mut framer, &mut values);
+        assert_eq!(framer.pending(), 0);
+        values
+    }
+
+    fn take_all(framer: &mut Framer, values: &mut Vec<Vec<u8>>) {
+        while let Some(batch) = framer.batch().unwrap() {
+            let header = crate::format::batch::Header {
+                layout: batch.layout,
+                codec: crate::format::batch::Codec::None,
+                base: crate::model::Offset::ZERO,
+                next: crate::model::Offset::new(u64::from(batch.records)),
+                records: batch.records,
+                synced: crate::model::Offset::ZERO,
+                append_time: crate::model::Timestamp::default(),
+                stored: batch.bytes.len() as u32,
+                raw: batch.bytes.len() as u32,
+                body_crc: 0,
+            };
+            let before = values.len();
+            let found = body::values(&header, batch.bytes).unwrap();
+            values.extend(found.map(|value| value.unwrap().to_vec()));
+            assert_eq!(values.len() - before, batch.records as usize);
+        }
+    }
+
+    fn split(input: &[u8], delimiter: &[u8]) -> Vec<Vec<u8>> {
+        let mut values = Vec::new();
+        let mut rest = input;
+        while !rest.is_empty() {
+            let end = memchr::memmem::find(rest, delimiter);
+            values.push(rest[..end.unwrap_or(rest.len())].to_vec());
+            rest = end.map_or(&[], |end| &rest[end + delimiter.len()..]);
+        }
+        values
+    }
+
+    #[test]
+    fn h030_empty_lines_are_records() {
+        let found = frame(b"a\n\n\nb\n", b"\n", LIMITS, 100);
+        assert_eq!(found, [&b"a"[..], b"", b"", b"b"]);
+    }
+
+    #[test]
+    fn the_last_line_needs_no_newline() {
+        assert_eq!(frame(b"a\nb", b"\n", LIMITS, 1), [b"a", b"b"]);
+        assert!(frame(b"", b"\n", LIMITS, 1).is_empty());
+    }
+
+    #[test]
+    fn h036_a_record_of_exactly_the_limit_is_taken_and_one_byte_more_is_not() {
+        for (size, fits) in [(999, true), (1000, true), (1001, false)] {
+            for delimiter in [&b"\n"[..], b"\0", b"ab"] {
+                let mut framer = Framer::new(delimiter, LIMITS);
+                let mut input = b"x".repeat(size);
+                input.extend_from_slice(delimiter);
+                framer.room()[..input.len()].copy_from_slice(&input);
+                framer.filled(input.len());
+                assert_eq!(framer.batch().is_ok(), fits, "{size} {delimiter:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_comes_before_a_record_that_is_too_large_is_given_first() {
+        let mut framer = Framer::new(b"\n", BatchLimits { bytes: 4096, ..LIMITS });
+        let input = [&b"a\nb\n"[..], &b"x".repeat(1001), b"\nc\n"].concat();
+        framer.room()[..input.len()].copy_from_slice(&input);
+        framer.filled(input.len());
+        assert_eq!(framer.batch().unwrap().unwrap().bytes, b"a\nb\n");
+        let refused = framer.batch().unwrap_err();
+        assert_eq!(refused, Oversize { line: 3, seen: 1001, whole: true });
+    }
+
+    proptest! {
+        #[test]
+        fn records_are_what_lies_between_delimiters(
+            input in prop::collection::vec(prop::sample::select(b"ab\n\0\r\xff".to_vec()), 0..400),
+            delimiter in prop::sample::select(vec![&b"\n"[..], b"\0", b"\r\n", b"ab", b"aa"]),
+            piece in 1..50usize,
+            records in prop::sample::select(vec![1, 3, usize::MAX]),
+        ) {
+            let limits = BatchLimits { records, ..LIMITS };
+            prop_assert_eq!(frame(&input, delimiter, limits, piece), split(&input, delimiter));
+        }
+    }
+}

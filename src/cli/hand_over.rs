@@ -1,0 +1,211 @@
+//! What was handed over and what is committed of it. Records are given to the
+//! output in slices; a slice counts once the reader has taken its last byte. The
+//! group's checkpoint follows, never ahead of that, and never more than one commit
+//! interval behind what was given.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use rustix::event::{PollFd, PollFlags};
+
+use super::output::{Output, wait};
+use super::printer::Printer;
+use super::signals::Signals;
+use crate::log::{Consumer, Log, Reader, Reading};
+use crate::model::{Offset, Timestamp};
+
+/// Records that were given to the output together.
+#[derive(Clone, Copy, Debug)]
+struct Slice {
+    first: Offset,
+    next: Offset,
+    /// The append time of the last one.
+    time: Timestamp,
+    /// The output's count of bytes before and after it.
+    begin: u64,
+    end: u64,
+}
+
+/// When checkpoints are stored.
+#[derive(Clone, Copy, Debug)]
+pub struct CommitInterval {
+    /// After at most so many records.
+    pub records: u64,
+    /// After so long.
+    pub time: Duration,
+}
+
+/// Follows what one group hands over.
+#[derive(Debug)]
+pub struct HandOver {
+    consumer: Consumer,
+    interval: CommitInterval,
+    given: VecDeque<Slice>,
+    /// Records given since the last commit.
+    uncommitted: u64,
+    last_commit: Instant,
+    last_sync: Instant,
+    synced: bool,
+}
+
+/// Stored checkpoints are synced this often.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long a check of the pipe may wait for the next one.
+const SHORTEST_PAUSE: Duration = Duration::from_micros(200);
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+
+impl HandOver {
+    /// Follows `consumer`.
+    pub fn new(consumer: Consumer, interval: CommitInterval) -> HandOver {
+        HandOver {
+            consumer,
+            interval,
+            given: VecDeque::new(),
+            uncommitted: 0,
+            last_commit: Instant::now(),
+            last_sync: Instant::now(),
+            synced: true,
+        }
+    }
+
+    /// How many records the next slice may have: a fraction of the interval, so
+    /// that commits go on while the reader takes what is in the pipe.
+    pub fn slice_limit(&self) -> u64 {
+        (self.interval.records / 4).max(1)
+    }
+
+    /// Waits until `records` more may be given without going more than one commit
+    /// interval beyond the checkpoint.
+    ///
+    /// # Errors
+    /// What the disk says; a signal ends the waiting without an error.
+    pub fn make_room(
+        &mut self,
+        records: u64,
+        output: &Output,
+        signals: &Signals,
+        now: Timestamp,
+    ) -> Result<()> {
+        let fits = |this: &Self| this.uncommitted + records <= this.interval.records.max(records);
+        if fits(self) {
+            return Ok(());
+        }
+        self.commit_taken(output, now)?;
+        let mut pause = SHORTEST_PAUSE;
+        while !fits(self) && signals.caught().is_none() && !output.is_closed() {
+            rest(signals, pause)?;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            self.commit_taken(output, now)?;
+        }
+        Ok(())
+    }
+
+    /// Takes note of records that were given to the output.
+    pub fn gave(&mut self, first: Offset, next: Offset, time: Timestamp, begin: u64, end: u64) {
+        self.uncommitted += next.since(first);
+        self.given.push_back(Slice { first, next, time, begin, end });
+    }
+
+    /// Commits if it is due.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn commit_if_due(&mut self, output: &Output, now: Timestamp) -> Result<()> {
+        let late = self.last_commit.elapsed() >= self.interval.time;
+        if late || self.uncommitted >= self.slice_limit() {
+            self.commit_taken(output, now)?;
+        }
+        if !self.synced && self.last_sync.elapsed() >= SYNC_INTERVAL {
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.consumer.sync()?;
+        self.last_sync = Instant::now();
+        self.synced = true;
+        Ok(())
+    }
+
+    /// How long nothing needs to be committed: for ever, if nothing waits.
+    pub fn until_due(&self) -> Option<Duration> {
+        let waiting = !self.given.is_empty() || !self.synced;
+        waiting.then(|| {
+            let left = self.interval.time.saturating_sub(self.last_commit.elapsed());
+            left.clamp(LONGEST_PAUSE, Duration::from_millis(100))
+        })
+    }
+
+    /// Commits the slices whose last byte was taken.
+    fn commit_taken(&mut self, output: &Output, now: Timestamp) -> Result<()> {
+        let taken = output.taken();
+        let mut last = None;
+        while let Some(slice) = self.given.pop_front_if(|slice| slice.end <= taken) {
+            self.uncommitted = self.uncommitted.saturating_sub(slice.next.since(slice.first));
+            last = Some(slice);
+        }
+        if let Some(slice) = last {
+            self.commit(slice.next, slice.time, now)?;
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, next: Offset, time: Timestamp, now: Timestamp) -> Result<()> {
+        self.consumer.commit(next, time, now)?;
+        self.last_commit = Instant::now();
+        self.synced = false;
+        Ok(())
+    }
+
+    /// Waits for the reader to take everything, unless it goes or a signal comes;
+    /// then commits what it took, to the last whole record, durably.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn finish(
+        mut self,
+        log: &Log,
+        printer: &Printer,
+        output: &Output,
+        signals: &Signals,
+        now: Timestamp,
+    ) -> Result<()> {
+        let mut pause = SHORTEST_PAUSE;
+        while output.taken() < output.sent() && !output.is_closed() && signals.caught().is_none() {
+            rest(signals, pause)?;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            self.commit_if_due(output, now)?;
+        }
+        self.commit_taken(output, now)?;
+        if let Some(slice) = self.given.front().copied()
+            && let Some(bytes) = output.taken().checked_sub(slice.begin)
+        {
+            let whole = whole_records(log, printer, slice, bytes)?;
+            if let Some(next) = slice.first.forward(whole).filter(|next| *next > slice.first) {
+                self.commit(next, slice.time, now)?;
+            }
+        }
+        if self.synced { Ok(()) } else { self.sync() }
+    }
+}
+
+/// How many of a slice's records are whole in its first `bytes` bytes: printed once more to see.
+fn whole_records(log: &Log, printer: &Printer, slice: Slice, bytes: u64) -> Result<u64> {
+    let mut reader = Reader::open(log, slice.first)?;
+    match reader.read()? {
+        Reading::Records(piece) => {
+            let whole = printer.whole_in(&piece, slice.first, bytes)?;
+            Ok(whole.min(slice.next.since(slice.first)))
+        }
+        Reading::End => Ok(0),
+    }
+}
+
+/// A pause that a signal cuts short.
+fn rest(signals: &Signals, pause: Duration) -> Result<()> {
+    let mut fds = [PollFd::from_borrowed_fd(signals.handle(), PollFlags::IN)];
+    wait(&mut fds, Some(pause))
+}

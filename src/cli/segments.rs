@@ -1,0 +1,145 @@
+//! `tapelog segments`: the segments, and who still needs them.
+
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+
+use super::listing::{Listing, print_json, show_time};
+use super::session::{LogArgument, Session};
+use super::size::human_size;
+use crate::log::{Bounds, Log, SegmentStatus};
+use crate::model::{GroupName, Offset, SegmentState, Timestamp};
+
+/// Show the segments, and which groups still need them
+///
+/// gc deletes the sealed ones, oldest first, that no group needs.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  tapelog segments demo
+  tapelog segments demo --summary
+  tapelog segments demo -J | jq 'select(.needed_by == [\"old\"]).bytes'
+
+JSON: first, next, records, bytes, first_time, last_time (ms, or null), state
+(active or sealed), needed_by; with --summary: segments, records, bytes, start,
+end, durable.
+")]
+pub struct Segments {
+    #[command(flatten)]
+    log: LogArgument,
+
+    /// One line for the whole log
+    #[arg(long)]
+    summary: bool,
+
+    /// Print lines of JSON
+    #[arg(short = 'J', long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    first: Offset,
+    next: Offset,
+    records: u64,
+    bytes: u64,
+    first_time: Option<Timestamp>,
+    last_time: Option<Timestamp>,
+    state: SegmentState,
+    needed_by: &'a [GroupName],
+}
+
+#[derive(Serialize)]
+struct Summary {
+    segments: usize,
+    records: u64,
+    bytes: u64,
+    start: Offset,
+    end: Offset,
+    durable: Offset,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`crate::log::Error::Damage`] after the listing; what the disk says.
+pub fn run(args: &Segments, session: &Session) -> Result<()> {
+    let log = session.open(&args.log)?;
+    let (segments, damage) = log.segment_status()?;
+    match (args.summary, args.json) {
+        (false, false) => table(&segments).print()?,
+        (false, true) => print_json(segments.iter().map(row))?,
+        (true, json) => print_summary(&summary(&log, &segments)?, json)?,
+    }
+    damage.map_or(Ok(()), |damage| Err(crate::log::Error::from(damage).into()))
+}
+
+fn row(status: &SegmentStatus) -> Row<'_> {
+    let facts = &status.facts;
+    Row {
+        first: facts.base,
+        next: facts.next,
+        records: facts.records,
+        bytes: facts.bytes,
+        first_time: facts.first_time,
+        last_time: facts.last_time,
+        state: facts.state,
+        needed_by: &status.needed_by,
+    }
+}
+
+fn table(segments: &[SegmentStatus]) -> Listing {
+    let columns =
+        [">FIRST", ">NEXT", ">RECORDS", ">BYTES", "FIRST-TIME", "LAST-TIME", "STATE", "NEEDED-BY"];
+    let mut listing = Listing::new(&columns);
+    for SegmentStatus { facts, needed_by } in segments {
+        let names: Vec<&str> = needed_by.iter().map(GroupName::as_str).collect();
+        listing.row([
+            facts.base.to_string(),
+            facts.next.to_string(),
+            facts.records.to_string(),
+            facts.bytes.to_string(),
+            show_time(facts.first_time),
+            show_time(facts.last_time),
+            state(facts.state).to_owned(),
+            if names.is_empty() { "-".to_owned() } else { names.join(",") },
+        ]);
+    }
+    listing
+}
+
+fn state(state: SegmentState) -> &'static str {
+    match state {
+        SegmentState::Active => "active",
+        SegmentState::Sealed => "sealed",
+    }
+}
+
+fn summary(log: &Log, segments: &[SegmentStatus]) -> Result<Summary> {
+    let Bounds { start, end, durable, .. } = log.bounds()?;
+    Ok(Summary {
+        segments: segments.len(),
+        records: segments.iter().map(|status| status.facts.records).sum(),
+        bytes: segments.iter().map(|status| status.facts.bytes).sum(),
+        start,
+        end,
+        durable,
+    })
+}
+
+fn print_summary(summary: &Summary, json: bool) -> Result<()> {
+    if json {
+        return print_json([summary]);
+    }
+    let columns = [">SEGMENTS", ">RECORDS", ">SIZE", ">START", ">END", ">DURABLE"];
+    let mut listing = Listing::new(&columns);
+    listing.row([
+        summary.segments.to_string(),
+        summary.records.to_string(),
+        human_size(summary.bytes),
+        summary.start.to_string(),
+        summary.end.to_string(),
+        summary.durable.to_string(),
+    ]);
+    listing.print()
+}

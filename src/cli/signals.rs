@@ -1,0 +1,56 @@
+//! SIGINT and SIGTERM: the first one asks the command to stop taking and save what
+//! it has, the second one ends the process at once.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::{flag, low_level};
+
+use super::failure::Signalled;
+
+/// Watches for signals. Its handle becomes readable when one came.
+#[derive(Debug)]
+pub struct Signals {
+    last: Arc<AtomicUsize>,
+    wake: OwnedFd,
+}
+
+impl Signals {
+    /// Begins to watch.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn watch() -> io::Result<Signals> {
+        let (wake, sender) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        let (last, second) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: the first signal only sets the flag that the second one finds.
+            flag::register_conditional_default(signal, Arc::clone(&second))?;
+            flag::register(signal, Arc::clone(&second))?;
+            flag::register_usize(signal, Arc::clone(&last), signal as usize)?;
+            low_level::pipe::register(signal, sender.try_clone()?)?;
+        }
+        Ok(Signals { last, wake })
+    }
+
+    /// The signal that came, if one did.
+    pub fn caught(&self) -> Option<Signalled> {
+        match self.last.load(Ordering::Relaxed) {
+            0 => None,
+            signal => Some(Signalled(i32::try_from(signal).unwrap_or(SIGTERM))),
+        }
+    }
+
+    /// Readable once a signal came.
+    pub fn handle(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}
+
+/// Ends the process by `signal`, so that its parent sees that.
+pub fn end_by(signal: i32) {
+    let _ = low_level::emulate_default_handler(signal);
+}

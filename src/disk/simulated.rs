@@ -1,1 +1,0 @@
-//! A disk in memory whose power can be cut at any step.

@@ -1,0 +1,203 @@
+//! One group's checkpoint: reading it, holding its lock, storing it. It never runs
+//! ahead of the durable mark: storing an offset beyond it syncs the log first.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::error::{Error, Result};
+use super::slot_file::SlotFile;
+use super::{Appender, Bounds, Log, OutOfRange, locate, lock, whole_file};
+use crate::disk::{Access, DiskLock, LockMode};
+use crate::format::file_name;
+use crate::format::state::CheckpointState;
+use crate::model::{GroupName, Offset, Timestamp};
+
+/// How long `commit` waits for somebody else's update to end.
+pub(super) const COMMIT_PATIENCE: Duration = Duration::from_secs(5);
+/// How long anyone waits for a lock that is only looked at by somebody else.
+pub(super) const SHORT_PATIENCE: Duration = Duration::from_millis(200);
+
+/// Where a group goes on, and when the record before that was appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Progress {
+    pub next: Offset,
+    pub before: Option<Timestamp>,
+}
+
+/// A checkpoint that this process may change.
+#[derive(Debug)]
+pub(super) struct Checkpoint {
+    file: SlotFile<CheckpointState>,
+    /// Held for as long as this lives.
+    _lock: Box<dyn DiskLock>,
+    /// All offsets up to here are known to be synced.
+    durable: Offset,
+}
+
+impl Checkpoint {
+    /// Takes the checkpoint of `group` within `patience`; `None` if there is no such group.
+    pub(super) fn take(
+        log: &Log,
+        group: &GroupName,
+        patience: Duration,
+    ) -> Result<Option<Checkpoint>> {
+        let path = path(log, group);
+        let Some(lock) = take_lock(log, group, &path, patience)? else { return Ok(None) };
+        let mut file = SlotFile::<CheckpointState>::open(&log.home, &path, Access::ReadWrite)?;
+        is_of(log, group, &path, file.state())?;
+        // So that the newer slot is durable before the older one is written over.
+        file.sync()?;
+        Ok(Some(Checkpoint { file, _lock: lock, durable: Offset::ZERO }))
+    }
+
+    pub(super) fn next(&self) -> Offset {
+        self.file.state().next
+    }
+
+    pub(super) fn state(&self) -> &CheckpointState {
+        self.file.state()
+    }
+
+    /// Stores where the group goes on; a power cut may take it back until [`sync`](Self::sync).
+    pub(super) fn store(&mut self, log: &Log, progress: Progress, now: Timestamp) -> Result<()> {
+        if self.durable < progress.next {
+            self.durable = ensure_durable(log, progress.next)?;
+        }
+        let old = self.file.state();
+        let Progress { next, before } = progress;
+        let state = CheckpointState { next, before, stored: now, ..old.clone() };
+        self.file.store(state)
+    }
+
+    pub(super) fn sync(&mut self) -> Result<()> {
+        self.file.sync()
+    }
+}
+
+pub(super) fn path(log: &Log, group: &GroupName) -> PathBuf {
+    log.home.groups_dir().join(file_name::checkpoint(group))
+}
+
+/// What the checkpoint of `group` says; `None` if there is no such group.
+pub(super) fn read(log: &Log, group: &GroupName) -> Result<Option<CheckpointState>> {
+    let path = path(log, group);
+    match SlotFile::<CheckpointState>::read(&log.home, &path) {
+        Ok(state) => {
+            is_of(log, group, &path, &state)?;
+            Ok(Some(state))
+        }
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(Error::Unreadable { path, what }) => Err(unreadable(path, &what)),
+        Err(error) => Err(error),
+    }
+}
+
+fn unreadable(path: PathBuf, what: &str) -> Error {
+    Error::Unreadable { path, what: format!("{what}; seek gives the group a new checkpoint") }
+}
+
+/// Makes the checkpoint of a new group, durably. The caller holds the shared lock
+/// on the groups and has checked that the log holds `progress`.
+pub(super) fn create(
+    log: &Log,
+    group: &GroupName,
+    progress: Progress,
+    now: Timestamp,
+) -> Result<()> {
+    ensure_durable(log, progress.next)?;
+    SlotFile::create(&log.home, &path(log, group), &state(log, group, progress, now))
+}
+
+/// Puts a new checkpoint in place of one that can't be read.
+pub(super) fn replace(
+    log: &Log,
+    group: &GroupName,
+    progress: Progress,
+    now: Timestamp,
+) -> Result<()> {
+    ensure_durable(log, progress.next)?;
+    let path = path(log, group);
+    let bytes = SlotFile::born(&path, &state(log, group, progress, now))?;
+    whole_file::replace_whole(log.home.disk(), &path, &bytes).map_err(Error::io("write", &path))
+}
+
+fn state(log: &Log, group: &GroupName, progress: Progress, now: Timestamp) -> CheckpointState {
+    let Progress { next, before } = progress;
+    CheckpointState { log: log.id, group: group.clone(), next, before, stored: now }
+}
+
+/// Takes the lock on the checkpoint's file, which may be replaced or removed meanwhile.
+fn take_lock(
+    log: &Log,
+    group: &GroupName,
+    path: &Path,
+    patience: Duration,
+) -> Result<Option<Box<dyn DiskLock>>> {
+    loop {
+        let lock = match log.home.disk().lock(path) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io("open", path)(error)),
+        };
+        if !lock::wait_for(lock.as_ref(), path, LockMode::Exclusive, patience)? {
+            return Err(super::consumer::busy(log, group));
+        }
+        if lock.is_at(path).map_err(Error::io("look at", path))? {
+            return Ok(Some(lock));
+        }
+    }
+}
+
+/// A checkpoint copied from another group or log is none of this one's.
+fn is_of(log: &Log, group: &GroupName, path: &Path, state: &CheckpointState) -> Result<()> {
+    if state.log != log.id {
+        return Err(OutOfRange::OtherLog { group: group.clone() }.into());
+    }
+    if state.group != *group {
+        let what = format!("it is the checkpoint of group {}", state.group);
+        return Err(unreadable(path.to_owned(), &what));
+    }
+    Ok(())
+}
+
+/// Whether the log still holds what a group at `state` will read next.
+pub(super) fn check(log: &Log, state: &CheckpointState, bounds: &Bounds) -> Result<()> {
+    let (group, next) = (state.group.clone(), state.next);
+    if bounds.check(next).is_err() {
+        let (start, end) = (bounds.start, bounds.end);
+        return Err(OutOfRange::Checkpoint { group, next, start, end }.into());
+    }
+    let found = time_before(log, next, bounds)?;
+    match (state.before, found) {
+        (Some(stored), Some(found)) if found > stored => {
+            Err(OutOfRange::Rewritten { group, next, stored, found }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The append time of the record before `next`, if the log still holds it.
+pub(super) fn time_before(log: &Log, next: Offset, bounds: &Bounds) -> Result<Option<Timestamp>> {
+    if next <= bounds.start {
+        return Ok(None);
+    }
+    locate::append_time(log, next.back(1))
+}
+
+/// Makes sure that all before `offset` is synced; says how far the log is known to be.
+pub(super) fn ensure_durable(log: &Log, offset: Offset) -> Result<Offset> {
+    let end = log.end_state()?;
+    match end {
+        Some(end) if end.durable.offset >= offset => return Ok(end.durable.offset),
+        Some(end) if end.suspect => {
+            return Err(Error::Suspect(log.home.segment_path(end.durable.segment)));
+        }
+        _ => {}
+    }
+    let durable = Appender::open(log)?.sync()?;
+    if durable >= offset {
+        return Ok(durable);
+    }
+    let start = log.start()?;
+    Err(OutOfRange::BeyondEnd { offset, start, end: durable }.into())
+}

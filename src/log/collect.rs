@@ -1,0 +1,123 @@
+//! Deleting what every group is done with: a plan first, then the deed. The new
+//! log start is stored durably before the first file goes, so a crash in between
+//! leaves files that no reader sees and the next gc removes.
+
+use super::error::{Error, Result};
+use super::groups::GroupsLock;
+use super::lock::AppendLock;
+use super::slot_file::SlotFile;
+use super::{Appender, Log, table};
+use crate::disk::{Access, LockMode};
+use crate::format::file_name;
+use crate::format::state::StartState;
+use crate::model::{Offset, Timestamp};
+use crate::policy::retention::{Fate, plan};
+
+/// What gc will do, or did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collection {
+    /// The fate of each segment, oldest first.
+    pub fates: Vec<Fate>,
+    /// How many groups there are.
+    pub groups: usize,
+}
+
+impl Collection {
+    /// The log start after this plan: the first segment that stays.
+    fn start(&self) -> Option<Offset> {
+        let stays = |fate: &&Fate| !fate.reason.deletes();
+        self.fates.iter().find(stays).map(|fate| fate.segment.base)
+    }
+}
+
+impl Log {
+    /// What [`Log::collect`] would delete.
+    ///
+    /// # Errors
+    /// [`Error::Damage`]; [`Error::Unreadable`] for a damaged checkpoint; what the disk says.
+    pub fn plan_collection(&self) -> Result<Collection> {
+        let groups = self.group_positions()?;
+        let (segments, damage) = self.segments()?;
+        if let Some(damage) = damage {
+            return Err(damage.into());
+        }
+        Ok(Collection { fates: plan(segments, &groups), groups: groups.len() })
+    }
+
+    /// Seals the active segment first: if it is past its age, or in any case with `roll`.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn seal_active(&self, roll: bool, now: Timestamp) -> Result<()> {
+        let mut appender = Appender::open(self)?;
+        if roll { appender.seal() } else { appender.seal_if_old(now) }
+    }
+
+    /// Deletes the sealed segments that every group is done with, oldest first, and
+    /// says what went and why the rest stayed.
+    ///
+    /// # Errors
+    /// As [`Log::plan_collection`]; [`Error::Busy`] while checkpoints are being
+    /// placed; what the disk says, at the first file that can't be removed.
+    pub fn collect(&self) -> Result<Collection> {
+        let alone = GroupsLock::take(self, LockMode::Exclusive)?;
+        let plan = self.plan_collection()?;
+        let old = self.start()?;
+        let start = plan.start().unwrap_or(old);
+        if start > old {
+            self.store_start(start)?;
+        }
+        drop(alone);
+        if self.remove_before(start)? > 0 {
+            self.home.sync_dir(self.home.dir())?;
+            self.refresh_table()?;
+        }
+        Ok(plan)
+    }
+
+    fn store_start(&self, start: Offset) -> Result<()> {
+        let path = self.home.path(file_name::START);
+        let state = StartState { log: self.id, start };
+        match SlotFile::<StartState>::open(&self.home, &path, Access::ReadWrite) {
+            Ok(mut file) => {
+                // The slot that is written over must not be the only durable one.
+                file.sync()?;
+                file.store(state)?;
+                file.sync()
+            }
+            Err(error) if error.is_not_found() => SlotFile::create(&self.home, &path, &state),
+            Err(Error::Unreadable { .. }) => {
+                self.home.disk().remove_file(&path).map_err(Error::io("remove", &path))?;
+                SlotFile::create(&self.home, &path, &state)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes every segment and index below `start`, leftovers included; says how many.
+    fn remove_before(&self, start: Offset) -> Result<usize> {
+        let mut removed = 0;
+        for base in self.home.list_segments()?.into_iter().take_while(|&base| base < start) {
+            let path = self.home.segment_path(base);
+            self.home.disk().remove_file(&path).map_err(Error::io("remove", &path))?;
+            removed += 1;
+            let index = self.home.path(file_name::index(base));
+            match self.home.disk().remove_file(&index) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::io("remove", &index)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(removed)
+    }
+
+    /// So that the next reader need not list the directory; not worth waiting for.
+    fn refresh_table(&self) -> Result<()> {
+        let lock = AppendLock::of(&self.home)?;
+        if let Some(_held) = lock.try_acquire(LockMode::Exclusive)? {
+            let _ = table::refresh(self);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,216 @@
+//! Consuming as a group: one process at a time, known by the lock on the group's
+//! `.holder` file. What stands in that file is for people; the lock is the fact.
+
+use std::io;
+use std::time::Duration;
+
+use super::checkpoint::{self, COMMIT_PATIENCE, Checkpoint, Progress, SHORT_PATIENCE};
+use super::error::{Error, Result};
+use super::groups::GroupsLock;
+use super::{Bounds, Log, Note, OutOfRange, lock};
+use crate::disk::{Access, DiskLock, LockMode, read_full, write_all};
+use crate::format::file_name;
+use crate::format::state::CheckpointState;
+use crate::model::{GroupName, Offset, Start, Timestamp};
+
+/// How a group is to be consumed.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// Where a group begins that is new.
+    pub start: Start,
+    /// Where to go on if the checkpoint is outside the log: earliest or latest.
+    pub out_of_range: Option<Start>,
+    /// Whether this consumer moves the checkpoint, and nobody else may meanwhile.
+    pub commits: bool,
+    /// Who this is, in words for whoever finds the group held.
+    pub holder: String,
+}
+
+/// The right to consume a group.
+#[derive(Debug)]
+pub struct Consumer {
+    log: Log,
+    group: GroupName,
+    checkpoint: Option<Checkpoint>,
+    position: Offset,
+    /// Held for as long as this lives.
+    _holder: Holder,
+}
+
+impl Consumer {
+    /// Takes the group, making it if it is new.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if another process has it; [`OutOfRange`] if the log no longer
+    /// holds its checkpoint; [`Error::Unreadable`] if that is damaged; what the disk says.
+    pub fn claim(log: &Log, group: &GroupName, claim: &Claim, now: Timestamp) -> Result<Consumer> {
+        let holder = Holder::take(log, group)?;
+        holder.describe(&claim.holder)?;
+        if checkpoint::read(log, group)?.is_none() {
+            make_group(log, group, claim.start, now)?;
+        }
+        let Some(mut checkpoint) = Checkpoint::take(log, group, COMMIT_PATIENCE)? else {
+            return Err(Error::NoGroup(group.clone()));
+        };
+        if let Some(to) = outside(log, checkpoint.state(), claim.out_of_range)? {
+            log.home.tell(&Note::Moved {
+                group: group.clone(),
+                from: checkpoint.next(),
+                to: to.next,
+            });
+            checkpoint.store(log, to, now)?;
+            checkpoint.sync()?;
+        }
+        Ok(Consumer {
+            log: log.clone(),
+            group: group.clone(),
+            position: checkpoint.next(),
+            checkpoint: claim.commits.then_some(checkpoint),
+            _holder: holder,
+        })
+    }
+
+    /// The group.
+    pub fn group(&self) -> &GroupName {
+        &self.group
+    }
+
+    /// Where the group goes on.
+    pub fn position(&self) -> Offset {
+        self.position
+    }
+
+    /// Stores `next` as the checkpoint; a power cut may take it back until
+    /// [`sync`](Self::sync). `before` is the append time of the record before it.
+    /// Does nothing for a consumer that does not commit.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn commit(&mut self, next: Offset, before: Timestamp, now: Timestamp) -> Result<()> {
+        let Some(checkpoint) = &mut self.checkpoint else { return Ok(()) };
+        checkpoint.store(&self.log, Progress { next, before: Some(before) }, now)?;
+        self.position = next;
+        Ok(())
+    }
+
+    /// Makes the checkpoint durable.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn sync(&mut self) -> Result<()> {
+        self.checkpoint.as_mut().map_or(Ok(()), Checkpoint::sync)
+    }
+}
+
+/// Where to go on if the log no longer holds the checkpoint and the user chose a place.
+fn outside(log: &Log, state: &CheckpointState, chosen: Option<Start>) -> Result<Option<Progress>> {
+    let bounds = log.bounds()?;
+    match (checkpoint::check(log, state, &bounds), chosen) {
+        (Err(Error::OutOfRange(_)), Some(start)) => {
+            progress(log, log.resolve(start)?, &bounds).map(Some)
+        }
+        (checked, _) => checked.map(|()| None),
+    }
+}
+
+fn progress(log: &Log, next: Offset, bounds: &Bounds) -> Result<Progress> {
+    Ok(Progress { next, before: checkpoint::time_before(log, next, bounds)? })
+}
+
+/// Makes a group that begins at `start`, under the lock that gc respects.
+pub(super) fn make_group(
+    log: &Log,
+    group: &GroupName,
+    start: Start,
+    now: Timestamp,
+) -> Result<Offset> {
+    let _shared = GroupsLock::take(log, LockMode::Shared)?;
+    let next = log.resolve(start)?;
+    let progress = progress(log, next, &log.bounds()?)?;
+    checkpoint::create(log, group, progress, now)?;
+    log.home.tell(&Note::NewGroup { group: group.clone(), next });
+    Ok(next)
+}
+
+impl Log {
+    /// Stores a checkpoint by hand, durably, making the group if it is new.
+    ///
+    /// # Errors
+    /// [`OutOfRange`] outside the log or behind the checkpoint; [`Error::Busy`] while
+    /// another process moves it; what the disk says.
+    pub fn commit(&self, group: &GroupName, next: Offset, now: Timestamp) -> Result<()> {
+        let Some(mut checkpoint) = Checkpoint::take(self, group, COMMIT_PATIENCE)? else {
+            return make_group(self, group, Start::At(next), now).map(drop);
+        };
+        let bounds = self.bounds()?;
+        if next < checkpoint.next() {
+            let at = checkpoint.next();
+            return Err(
+                OutOfRange::CommitBack { group: group.clone(), next: at, offset: next }.into()
+            );
+        }
+        bounds.check(next)?;
+        checkpoint.store(self, progress(self, next, &bounds)?, now)?;
+        checkpoint.sync()
+    }
+}
+
+/// The lock that says who consumes a group.
+#[derive(Debug)]
+pub(super) struct Holder {
+    _lock: Box<dyn DiskLock>,
+    log: Log,
+    group: GroupName,
+}
+
+impl Holder {
+    /// Takes the group, if nobody has it.
+    pub(super) fn take(log: &Log, group: &GroupName) -> Result<Holder> {
+        let path = log.home.groups_dir().join(file_name::holder(group));
+        loop {
+            match log.home.disk().create_new(&path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(Error::io("create", &path)(error));
+                }
+                _ => {}
+            }
+            let lock = match log.home.disk().lock(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened.map_err(Error::io("open", &path))?,
+            };
+            if !lock::wait_for(lock.as_ref(), &path, LockMode::Exclusive, SHORT_PATIENCE)? {
+                return Err(busy(log, group));
+            }
+            if lock.is_at(&path).map_err(Error::io("look at", &path))? {
+                return Ok(Holder { _lock: lock, log: log.clone(), group: group.clone() });
+            }
+        }
+    }
+
+    fn describe(&self, holder: &str) -> Result<()> {
+        let path = self.log.home.groups_dir().join(file_name::holder(&self.group));
+        let file = self.log.home.open(&path, Access::ReadWrite)?;
+        file.set_len(0).map_err(Error::io("write", &path))?;
+        write_all(file.as_ref(), &[holder.as_bytes(), b"\n"], 0).map_err(Error::io("write", &path))
+    }
+}
+
+/// Who holds a group, in that one's own words; `None` if nobody does.
+pub(super) fn holder(log: &Log, group: &GroupName) -> Option<String> {
+    let path = log.home.groups_dir().join(file_name::holder(group));
+    let lock = log.home.disk().lock(&path).ok()?;
+    // A short look: one who wants the lock meanwhile waits longer than this takes.
+    if lock::wait_for(lock.as_ref(), &path, LockMode::Shared, Duration::ZERO).ok()? {
+        return None;
+    }
+    let mut text = [0; 256];
+    let file = log.home.disk().open(&path, Access::Read).ok()?;
+    let length = read_full(file.as_ref(), &mut text, 0).ok()?;
+    Some(String::from_utf8_lossy(&text[..length]).trim().to_owned())
+}
+
+pub(super) fn busy(log: &Log, group: &GroupName) -> Error {
+    let holder = holder(log, group).filter(|holder| !holder.is_empty());
+    let holder = holder.unwrap_or_else(|| "another process".to_owned());
+    Error::Busy { what: format!("group {group}"), holder }
+}

@@ -1,0 +1,158 @@
+//! The groups of a log: which there are, where they stand, who has them.
+
+use std::time::Duration;
+
+use super::checkpoint::{self, COMMIT_PATIENCE, Checkpoint};
+use super::consumer::{Holder, holder};
+use super::error::{Error, Result};
+use super::{Log, locate, lock};
+use crate::disk::{DiskLock, LockMode};
+use crate::format::file_name;
+use crate::model::{GroupName, Offset, SegmentFacts, Timestamp};
+use crate::policy::retention::{GroupPosition, held_bytes};
+
+/// How long a change of the groups waits for gc, and gc for a change.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where a group stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupStatus {
+    /// Its name.
+    pub group: GroupName,
+    /// Its checkpoint: the next offset to read.
+    pub position: Offset,
+    /// The log end.
+    pub end: Offset,
+    /// How many offsets lie between.
+    pub lag: u64,
+    /// How long the next record has been waiting; zero if there is none.
+    pub lag_time: Duration,
+    /// Who consumes it now.
+    pub holder: Option<String>,
+    /// The bytes of sealed segments that it alone keeps.
+    pub held_bytes: u64,
+}
+
+/// The lock on the directory of groups: shared by those who place a checkpoint,
+/// taken alone by gc while it decides what goes.
+#[derive(Debug)]
+pub(super) struct GroupsLock {
+    _lock: Box<dyn DiskLock>,
+}
+
+impl GroupsLock {
+    pub(super) fn take(log: &Log, mode: LockMode) -> Result<GroupsLock> {
+        let path = log.home.groups_dir();
+        let lock = log.home.disk().lock(&path).map_err(Error::io("open", &path))?;
+        if lock::wait_for(lock.as_ref(), &path, mode, PATIENCE)? {
+            return Ok(GroupsLock { _lock: lock });
+        }
+        let what = format!("{}", path.display());
+        Err(Error::Busy { what, holder: "another process".to_owned() })
+    }
+}
+
+impl Log {
+    /// The names of all groups, in order.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn group_names(&self) -> Result<Vec<GroupName>> {
+        let dir = self.home.groups_dir();
+        let names = self.home.disk().list(&dir).map_err(Error::io("list", &dir))?;
+        let mut groups: Vec<GroupName> =
+            names.iter().filter_map(|name| file_name::parse_checkpoint(name)).collect();
+        groups.sort();
+        Ok(groups)
+    }
+
+    /// The checkpoint of every group.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] for one that is damaged; what the disk says.
+    pub fn group_positions(&self) -> Result<Vec<GroupPosition>> {
+        let mut positions = Vec::new();
+        for group in self.group_names()? {
+            // A group may be deleted while this goes on.
+            if let Some(state) = checkpoint::read(self, &group)? {
+                positions.push(GroupPosition { group, next: state.next });
+            }
+        }
+        Ok(positions)
+    }
+
+    /// Where one group stands; `None` if there is none of that name.
+    ///
+    /// # Errors
+    /// As [`Log::group_positions`].
+    pub fn group_position(&self, group: &GroupName) -> Result<Option<Offset>> {
+        Ok(checkpoint::read(self, group)?.map(|state| state.next))
+    }
+
+    /// Where every group stands at `now`.
+    ///
+    /// # Errors
+    /// As [`Log::group_positions`].
+    pub fn group_status(&self, now: Timestamp) -> Result<Vec<GroupStatus>> {
+        let positions = self.group_positions()?;
+        let (segments, _) = self.segments()?;
+        let end = self.bounds()?.end;
+        let status = |position| self.status(position, end, &segments, &positions, now);
+        positions.iter().map(status).collect()
+    }
+
+    fn status(
+        &self,
+        position: &GroupPosition,
+        end: Offset,
+        segments: &[SegmentFacts],
+        all: &[GroupPosition],
+        now: Timestamp,
+    ) -> Result<GroupStatus> {
+        let waiting = match position.next < end {
+            // A checkpoint before the log start or at damage has no age to tell.
+            true => locate::append_time(self, position.next).unwrap_or_default(),
+            false => None,
+        };
+        Ok(GroupStatus {
+            group: position.group.clone(),
+            position: position.next,
+            end,
+            lag: end.since(position.next),
+            lag_time: waiting.map_or(Duration::ZERO, |time| now.since(time)),
+            holder: holder(self, &position.group),
+            held_bytes: held_bytes(segments, all, &position.group),
+        })
+    }
+
+    /// Deletes a group: its checkpoint and all that belongs to it.
+    ///
+    /// # Errors
+    /// [`Error::NoGroup`]; [`Error::Busy`] while it is consumed; what the disk says.
+    pub fn delete_group(&self, group: &GroupName) -> Result<()> {
+        let path = checkpoint::path(self, group);
+        if !self.home.exists(&path)? {
+            return Err(Error::NoGroup(group.clone()));
+        }
+        let _holder = Holder::take(self, group)?;
+        // One whose checkpoint can't be read can be deleted all the same.
+        let _checkpoint = match Checkpoint::take(self, group, COMMIT_PATIENCE) {
+            Err(busy @ Error::Busy { .. }) => return Err(busy),
+            taken => taken.ok(),
+        };
+        let dir = self.home.groups_dir();
+        // The checkpoint goes first: without it there is no group.
+        for name in
+            [file_name::checkpoint(group), file_name::history(group), file_name::holder(group)]
+        {
+            let path = dir.join(name);
+            match self.home.disk().remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::io("remove", &path)(error));
+                }
+                _ => {}
+            }
+        }
+        self.home.sync_dir(&dir)
+    }
+}

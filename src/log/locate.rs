@@ -1,0 +1,141 @@
+//! Finding the batch of an offset or a moment: the table names the segment, the
+//! index a place in it, and a short scan of headers does the rest. What table and
+//! index say is checked against the segment; if it does not hold, the scan begins
+//! at the segment's first batch.
+
+use super::error::{Error, Result};
+use super::note::Note;
+use super::table::SegmentTable;
+use super::tail::{missing_segment, next_segment, open_if_there};
+use super::{Log, OutOfRange, index_upkeep};
+use crate::disk::{Access, DiskFile};
+use crate::format::batch::Header;
+use crate::format::file_name;
+use crate::format::index_entry::IndexEntry;
+use crate::model::{Offset, Position, Timestamp};
+use crate::segment::{INDEX_INTERVAL, Index, IndexError, SegmentReader};
+
+/// A reader before the batch that holds `offset`, or at the log end if that is
+/// where `offset` is. `None` if the segment that would hold it is not made yet.
+pub(super) fn reader_at(
+    log: &Log,
+    table: &mut SegmentTable,
+    offset: Offset,
+) -> Result<Option<SegmentReader>> {
+    let base = table.holder_of(log, offset)?;
+    let find = |index: &Index| index.find_offset(offset);
+    let Some(reader) = scan(log, base, find, |header| header.next <= offset)? else {
+        return absent(log, base, offset);
+    };
+    Ok(Some(reader))
+}
+
+/// The first offset appended at or after `time`; beyond the last good batch if there is none.
+pub(super) fn first_at(log: &Log, time: Timestamp) -> Result<Offset> {
+    let table = SegmentTable::load(log)?;
+    let base = table.find_time(time).map_or(table.active, |facts| facts.base);
+    let find = |index: &Index| index.find_time(time);
+    let reader = scan(log, base, find, |header| header.append_time < time)?;
+    Ok(reader.map_or(base, |reader| reader.next_offset()))
+}
+
+/// When the record at `offset` was appended; `None` if no good batch holds it.
+pub(super) fn append_time(log: &Log, offset: Offset) -> Result<Option<Timestamp>> {
+    let mut table = SegmentTable::load(log)?;
+    let Some(mut reader) = reader_at(log, &mut table, offset)? else { return Ok(None) };
+    let path = log.home.segment_path(reader.segment());
+    let header = reader.skip_if(|header| header.base <= offset);
+    Ok(header.map_err(Error::io("read", path))?.map(|header| header.append_time))
+}
+
+/// No file where a segment should be: not yet made, deleted by gc, or lost.
+fn absent(log: &Log, base: Offset, offset: Offset) -> Result<Option<SegmentReader>> {
+    let bounds = log.bounds()?;
+    if offset < bounds.start {
+        return Err(beyond(offset, bounds.start, bounds.end));
+    }
+    if offset >= bounds.end && base == offset {
+        return Ok(None);
+    }
+    Err(missing_segment(&log.home, base, offset))
+}
+
+pub(super) fn beyond(offset: Offset, start: Offset, end: Offset) -> Error {
+    OutOfRange::BeforeStart { offset, start, end, missing: start.since(offset) }.into()
+}
+
+/// A reader of the segment at `base`, or of a later one, before the first batch
+/// that is not `before` the place wanted. `None` if there is no such segment.
+fn scan(
+    log: &Log,
+    base: Offset,
+    find: impl Fn(&Index) -> std::result::Result<Option<IndexEntry>, IndexError>,
+    before: impl Fn(&Header) -> bool,
+) -> Result<Option<SegmentReader>> {
+    let Some(file) = open_if_there(&log.home, base)? else { return Ok(None) };
+    let hint = hint(log, base, file.as_ref(), find)?;
+    let (position, offset) = match &hint {
+        Hint::Entry(entry) => (entry.position, entry.offset),
+        _ => (Position::ZERO, base),
+    };
+    let mut reader = SegmentReader::new(file, log.id, base, position, offset);
+    skip(log, &mut reader, &before)?;
+    let short = reader.position().since(position) >= INDEX_INTERVAL;
+    if matches!(hint, Hint::Wrong) || (short && !matches!(hint, Hint::Unreadable)) {
+        index_upkeep::repair(log, base)?;
+    }
+    while let Some(file) = next_segment(&log.home, &reader)? {
+        let base = reader.next_offset();
+        reader = SegmentReader::new(file, log.id, base, Position::ZERO, base);
+        skip(log, &mut reader, &before)?;
+    }
+    Ok(Some(reader))
+}
+
+fn skip(log: &Log, reader: &mut SegmentReader, before: impl Fn(&Header) -> bool) -> Result<()> {
+    let path = log.home.segment_path(reader.segment());
+    while reader.skip_if(&before).map_err(Error::io("read", &path))?.is_some() {}
+    Ok(())
+}
+
+/// What the index has to say.
+enum Hint {
+    /// A batch that is really there, not behind the place wanted.
+    Entry(IndexEntry),
+    /// Nothing: begin at the beginning.
+    None,
+    /// It is garbage, or speaks of a batch that is not there.
+    Wrong,
+    /// It can't be read; it may be good.
+    Unreadable,
+}
+
+fn hint(
+    log: &Log,
+    base: Offset,
+    file: &dyn DiskFile,
+    find: impl Fn(&Index) -> std::result::Result<Option<IndexEntry>, IndexError>,
+) -> Result<Hint> {
+    let found = match index_upkeep::open(log, base, Access::Read) {
+        Ok(Some(index)) => find(&index),
+        Ok(None) => return Ok(Hint::None),
+        Err(error) => Err(error),
+    };
+    match found {
+        Ok(None) => Ok(Hint::None),
+        Ok(Some(entry)) => {
+            let path = log.home.segment_path(base);
+            let holds = index_upkeep::holds(log, base, file, &entry);
+            Ok(match holds.map_err(Error::io("read", path))? {
+                true => Hint::Entry(entry),
+                false => Hint::Wrong,
+            })
+        }
+        Err(IndexError::Garbage(_)) => Ok(Hint::Wrong),
+        Err(IndexError::Io(error)) => {
+            let path = log.home.path(file_name::index(base));
+            log.home.tell(&Note::IndexUnreadable { path, why: error.to_string() });
+            Ok(Hint::Unreadable)
+        }
+    }
+}

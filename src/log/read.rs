@@ -1,0 +1,254 @@
+//! Reading records in order, across segments. A reader stops at the log end and
+//! may be asked again; it never passes bad bytes, and it gives a verdict on them
+//! only when no append is in progress.
+
+use super::error::{Damage, Error, Result};
+use super::lock::AppendLock;
+use super::note::Note;
+use super::table::SegmentTable;
+use super::tail::{judge_bad, missing_records, missing_segment, next_segment, open_if_there};
+use super::{Log, locate};
+use crate::format::batch::Header;
+use crate::format::body::{self, BodyError, Values};
+use crate::format::state::Mark;
+use crate::model::{Offset, Position};
+use crate::segment::{Bad, SegmentReader, Step};
+
+/// Reads a log from some offset on.
+#[derive(Debug)]
+pub struct Reader {
+    log: Log,
+    place: Place,
+    /// The first offset wanted: the batch that holds it may begin earlier.
+    from: Offset,
+    /// Where the table says that the segment being read must end, if it is sealed.
+    bound: Option<Offset>,
+    table: SegmentTable,
+    told_of_torn_tail: bool,
+}
+
+#[derive(Debug)]
+enum Place {
+    In(SegmentReader),
+    /// Before a segment that is not made yet.
+    Before(Offset),
+}
+
+/// What a reader found.
+#[derive(Debug)]
+pub enum Reading<'a> {
+    /// Records, all of one batch.
+    Records(Piece<'a>),
+    /// The log ends here, for now.
+    End,
+}
+
+/// The records of one batch, or the last of them.
+#[derive(Clone, Debug)]
+pub struct Piece<'a> {
+    /// The batch's header.
+    pub header: Header,
+    /// Its body as stored.
+    pub body: &'a [u8],
+    /// The first offset wanted; the header's base or later.
+    pub from: Offset,
+}
+
+impl<'a> Piece<'a> {
+    /// The values of all records of the batch, from its base on.
+    ///
+    /// # Errors
+    /// [`BodyError`] if the body can't be read as its layout.
+    pub fn values(&self) -> std::result::Result<Values<'a>, BodyError> {
+        body::values(&self.header, self.body)
+    }
+}
+
+impl Reader {
+    /// Reads `log` from `offset` on, which must lie within its bounds.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`]; what the disk says.
+    pub fn open(log: &Log, offset: Offset) -> Result<Reader> {
+        let mut table = SegmentTable::load(log)?;
+        let place = match locate::reader_at(log, &mut table, offset)? {
+            Some(reader) => Place::In(reader),
+            None => Place::Before(offset),
+        };
+        let mut reader = Reader {
+            log: log.clone(),
+            place,
+            from: offset,
+            bound: None,
+            table,
+            told_of_torn_tail: false,
+        };
+        reader.find_bound();
+        Ok(reader)
+    }
+
+    /// The offset of the next record that [`read`](Self::read) will give, if there is one.
+    pub fn next_offset(&self) -> Offset {
+        let reached = match &self.place {
+            Place::In(reader) => reader.next_offset(),
+            Place::Before(base) => *base,
+        };
+        reached.max(self.from)
+    }
+
+    /// The next records, or the end of the log, for now.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] where safe records are missing or wrong; [`Error::OutOfRange`]
+    /// where gc overtook this reader; what the disk says.
+    pub fn read(&mut self) -> Result<Reading<'_>> {
+        loop {
+            match self.advance()? {
+                Advanced::Records => break,
+                Advanced::Again => {}
+                Advanced::End => return Ok(Reading::End),
+            }
+        }
+        let batch = match &self.place {
+            Place::In(reader) => reader.last_batch(),
+            Place::Before(_) => None,
+        };
+        Ok(batch.map_or(Reading::End, |batch| {
+            let from = self.from.max(batch.header.base);
+            Reading::Records(Piece { header: batch.header, body: batch.body, from })
+        }))
+    }
+
+    fn advance(&mut self) -> Result<Advanced> {
+        let reader = match &mut self.place {
+            Place::In(reader) => reader,
+            Place::Before(base) => {
+                let base = *base;
+                return self.enter(base);
+            }
+        };
+        let path = self.log.home.segment_path(reader.segment());
+        let header = match reader.step().map_err(Error::io("read", path))? {
+            Step::Batch(batch) => batch.header,
+            Step::End => return self.at_end_of_file(),
+            Step::Bad(bad) => return self.at_bad_bytes(&bad),
+        };
+        self.within_bound(&header)?;
+        let wanted = header.records > 0 && header.next > self.from;
+        Ok(if wanted { Advanced::Records } else { Advanced::Again })
+    }
+
+    /// A batch that reaches into the next segment, or a segment in the midst of another.
+    fn within_bound(&self, header: &Header) -> Result<()> {
+        let Some(bound) = self.bound.filter(|&bound| header.next > bound) else { return Ok(()) };
+        let what = format!("records of another segment reach over its beginning, offset {bound}");
+        let path = self.log.home.segment_path(bound);
+        Err(Damage { path, position: Position::ZERO, offset: bound, what }.into())
+    }
+
+    /// Goes on in the segment at `base`, if it is there now.
+    fn enter(&mut self, base: Offset) -> Result<Advanced> {
+        let Some(file) = open_if_there(&self.log.home, base)? else {
+            return self.nothing_at(base);
+        };
+        self.place = Place::In(SegmentReader::new(file, self.log.id, base, Position::ZERO, base));
+        self.find_bound();
+        Ok(Advanced::Again)
+    }
+
+    fn find_bound(&mut self) {
+        if let Place::In(reader) = &self.place {
+            self.bound = self.table.base_after(reader.segment());
+        }
+    }
+
+    /// The segment's file ends: the next segment, the log end, or something missing.
+    fn at_end_of_file(&mut self) -> Result<Advanced> {
+        let Place::In(reader) = &self.place else { return Ok(Advanced::End) };
+        let base = reader.next_offset();
+        match next_segment(&self.log.home, reader)? {
+            Some(_) => self.enter(base),
+            None => self.nothing_at(base),
+        }
+    }
+
+    /// Nothing is at offset `next`, which ends the log unless more was there once.
+    fn nothing_at(&mut self, next: Offset) -> Result<Advanced> {
+        let durable = self.durable()?;
+        if durable <= next {
+            return Ok(Advanced::End);
+        }
+        // `end` was read after the segment: what is missing may have come meanwhile.
+        if self.is_there_now(next)? {
+            return Ok(Advanced::Again);
+        }
+        let start = self.log.start()?;
+        if start > next {
+            return Err(locate::beyond(next, start, durable.max(start)));
+        }
+        Err(match &self.place {
+            Place::In(reader) if reader.segment() == self.active_segment()? => {
+                missing_records(&self.log.home, &mark(reader), durable)
+            }
+            _ => missing_segment(&self.log.home, next, next),
+        })
+    }
+
+    fn is_there_now(&mut self, next: Offset) -> Result<bool> {
+        let Place::In(reader) = &mut self.place else {
+            return self.log.home.exists(&self.log.home.segment_path(next));
+        };
+        if next != reader.segment() && self.log.home.exists(&self.log.home.segment_path(next))? {
+            return Ok(true);
+        }
+        let length = reader.file().len();
+        let length =
+            length.map_err(Error::io("read", self.log.home.segment_path(reader.segment())))?;
+        Ok(length > reader.position().get())
+    }
+
+    /// Bad bytes: half an append, a torn tail, or damage.
+    fn at_bad_bytes(&mut self, bad: &Bad) -> Result<Advanced> {
+        let lock = AppendLock::of(&self.log.home)?;
+        let held = lock.try_shared()?;
+        let durable = self.durable()?;
+        if held.is_none() && durable <= bad.offset {
+            return Ok(Advanced::End);
+        }
+        let Place::In(reader) = &mut self.place else { return Ok(Advanced::End) };
+        let segment = reader.segment();
+        let path = self.log.home.segment_path(segment);
+        // Look again: now nobody is writing there, or it was synced before.
+        let bad = match reader.look_again().map_err(Error::io("read", path.clone()))? {
+            Some(bad) => bad,
+            None => return Ok(Advanced::Again),
+        };
+        let torn = judge_bad(&self.log.home, self.log.id, segment, reader.file(), &bad, durable)?;
+        if !self.told_of_torn_tail {
+            self.told_of_torn_tail = true;
+            self.log.home.tell(&Note::TornTail { path, bytes: torn, end: bad.offset });
+        }
+        Ok(Advanced::End)
+    }
+
+    fn durable(&self) -> Result<Offset> {
+        Ok(self.log.end_state()?.map_or(Offset::ZERO, |end| end.durable.offset))
+    }
+
+    fn active_segment(&self) -> Result<Offset> {
+        Ok(self.log.end_state()?.map_or(Offset::ZERO, |end| end.written.segment))
+    }
+}
+
+enum Advanced {
+    /// Over a batch with records that are wanted.
+    Records,
+    /// Somewhere; look again.
+    Again,
+    /// Nowhere: the log ends.
+    End,
+}
+
+fn mark(reader: &SegmentReader) -> Mark {
+    Mark { segment: reader.segment(), position: reader.position(), offset: reader.next_offset() }
+}

@@ -1,0 +1,133 @@
+//! A two-slot file on the disk: born whole, read by anyone at any time, written
+//! by whoever holds its lock. [`crate::format::slots`] has the layout and why a
+//! power cut can't take both slots.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::error::{Error, Result};
+use super::home::Home;
+use super::note::Note;
+use super::whole_file;
+use crate::disk::{Access, DiskFile, read_full, write_all};
+use crate::format::slots::{self, FILE_LEN, OtherSlot, SLOT_LEN, Slots};
+
+/// How often a bad slot is read again: a writer may be in the middle of it.
+const LOOKS: usize = 64;
+
+/// An open two-slot file.
+#[derive(Debug)]
+pub(super) struct SlotFile<T> {
+    file: Box<dyn DiskFile>,
+    path: PathBuf,
+    bytes: Vec<u8>,
+    slots: Slots<T>,
+    /// Whether the newest slot is known to be durable, so that the other may be written over.
+    newest_is_durable: bool,
+}
+
+impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
+    /// Makes the file at `path`, durably; one that is there already stays.
+    pub(super) fn create(home: &Home, path: &Path, state: &T) -> Result<()> {
+        let bytes = Self::born(path, state)?;
+        match whole_file::create_whole(home.disk(), path, &bytes) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            made => made.map_err(Error::io("create", path)),
+        }
+    }
+
+    /// The bytes of a new file at `path`: both slots good.
+    pub(super) fn born(path: &Path, state: &T) -> Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(FILE_LEN);
+        for seq in 0..2 {
+            let slot = slots::encode(seq, 0, state).ok_or_else(|| too_long(path))?;
+            bytes.extend_from_slice(&slot);
+        }
+        Ok(bytes)
+    }
+
+    /// Opens the file and reads it.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it can't be read; [`Error::Unreadable`] if no slot is good.
+    pub(super) fn open(home: &Home, path: &Path, access: Access) -> Result<SlotFile<T>> {
+        let file = home.open(path, access)?;
+        let mut bytes = Vec::new();
+        let mut slots = None;
+        for _ in 0..LOOKS {
+            bytes = read(file.as_ref(), path)?;
+            slots = slots::decode_file::<T>(&bytes);
+            if slots.as_ref().is_some_and(|slots| slots.other != OtherSlot::Bad) {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        let slots = slots.ok_or_else(|| unreadable(path))?;
+        if slots.other == OtherSlot::Bad {
+            home.tell(&Note::BadSlot(path.to_owned()));
+        }
+        Ok(SlotFile { file, path: path.to_owned(), bytes, slots, newest_is_durable: false })
+    }
+
+    /// Reads the file's state once.
+    pub(super) fn read(home: &Home, path: &Path) -> Result<T> {
+        Ok(Self::open(home, path, Access::Read)?.slots.newest.state)
+    }
+
+    /// What the file says.
+    pub(super) fn state(&self) -> &T {
+        &self.slots.newest.state
+    }
+
+    /// Whether somebody else wrote the file since; if so, the caller opens it anew.
+    pub(super) fn has_changed(&self) -> Result<bool> {
+        Ok(read(self.file.as_ref(), &self.path)? != self.bytes)
+    }
+
+    /// Writes a new state, which a power cut may lose until [`sync`](Self::sync).
+    pub(super) fn store(&mut self, state: T) -> Result<()> {
+        let newest = &self.slots.newest;
+        let other_is_kept = self.slots.other == OtherSlot::Good(newest.kept);
+        let (at, kept) = if self.newest_is_durable || !other_is_kept {
+            (1 - self.slots.at, newest.seq)
+        } else {
+            (self.slots.at, newest.kept)
+        };
+        let seq = newest.seq + 1;
+        let slot = slots::encode(seq, kept, &state).ok_or_else(|| too_long(&self.path))?;
+        write_all(self.file.as_ref(), &[&slot], (at * SLOT_LEN) as u64)
+            .map_err(Error::io("write", &self.path))?;
+        self.bytes[at * SLOT_LEN..(at + 1) * SLOT_LEN].copy_from_slice(&slot);
+        self.slots =
+            Slots { newest: slots::Slot { seq, kept, state }, at, other: OtherSlot::Good(kept) };
+        self.newest_is_durable = false;
+        Ok(())
+    }
+
+    /// Makes the newest state durable.
+    pub(super) fn sync(&mut self) -> Result<()> {
+        self.file.sync_data().map_err(Error::io("sync", &self.path))?;
+        self.newest_is_durable = true;
+        Ok(())
+    }
+}
+
+fn read(file: &dyn DiskFile, path: &Path) -> Result<Vec<u8>> {
+    // One byte more than it may hold, so that a longer file is noticed.
+    let mut bytes = vec![0; FILE_LEN + 1];
+    let length = read_full(file, &mut bytes, 0).map_err(Error::io("read", path))?;
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
+fn unreadable(path: &Path) -> Error {
+    let what = "neither of its two lines is good".to_owned();
+    Error::Unreadable { path: path.to_owned(), what }
+}
+
+fn too_long(path: &Path) -> Error {
+    let source = std::io::ErrorKind::FileTooLarge.into();
+    Error::Io { action: "write", path: path.to_owned(), source }
+}

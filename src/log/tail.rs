@@ -1,0 +1,243 @@
+//! Where the log ends. `end` says where to begin looking, and the segments say
+//! what is true: from a place that can be trusted, batch after batch is checked
+//! until there is no good one. What stands there, torn or damaged, is judged by
+//! [`crate::policy::verdict`]. Nothing is changed here.
+
+use super::error::{Damage, Error, Result};
+use super::home::Home;
+use crate::disk::{Access, DiskFile, read_full};
+use crate::format::batch::{HEADER_LEN, Header, MAGIC, Place};
+use crate::format::state::{EndState, Mark};
+use crate::model::{LogId, Offset, Position, Timestamp};
+use crate::policy::verdict::{Surroundings, Verdict, judge};
+use crate::segment::{Bad, SegmentReader, Step, header_at};
+
+/// The end of a log, found.
+#[derive(Clone, Debug)]
+pub(super) struct Tail {
+    /// Where the good batches end.
+    pub mark: Mark,
+    /// Where the last good batch begins; `mark.position` if the segment is empty.
+    pub last_batch: Position,
+    /// No record was appended later than this.
+    pub time: Timestamp,
+    /// The durable mark.
+    pub durable: Mark,
+    /// Bytes after `mark` that are torn.
+    pub torn: u64,
+    /// Whether `mark` is exactly what this boot's `end` says, so that nothing needs mending.
+    pub as_written: bool,
+}
+
+/// Finds the end of the log `id`, given what `end` says, if anything, and this
+/// boot's id.
+///
+/// # Errors
+/// [`Error::Damage`] where safe records are missing or wrong; what the disk says.
+pub(super) fn find(home: &Home, id: LogId, end: Option<&EndState>, boot: &str) -> Result<Tail> {
+    let durable = match end {
+        Some(end) => end.durable,
+        None => last_segment(home)?,
+    };
+    let trusted = match end {
+        Some(end) if end.boot == boot && ends_with_last_batch(home, id, end)? => Some(end),
+        _ => None,
+    };
+    let mut tail = Tail {
+        mark: trusted.map_or(durable, |end| end.written),
+        last_batch: trusted.map_or(durable.position, |end| end.last_batch),
+        time: end.map_or(Timestamp::default(), |end| end.time),
+        durable,
+        torn: 0,
+        as_written: false,
+    };
+    walk(home, id, &mut tail)?;
+    tail.as_written =
+        end.is_some_and(|end| trusted.is_some() && end.written == tail.mark && tail.torn == 0);
+    Ok(tail)
+}
+
+/// Without `end`: every segment but the last is sealed, so it was synced.
+fn last_segment(home: &Home) -> Result<Mark> {
+    let bases = home.list_segments()?;
+    Ok(Mark::beginning_of(bases.last().copied().unwrap_or(Offset::ZERO)))
+}
+
+/// Whether the last batch that `end` speaks of is there and good.
+fn ends_with_last_batch(home: &Home, id: LogId, end: &EndState) -> Result<bool> {
+    let written = end.written;
+    if written.position == Position::ZERO {
+        return Ok(true);
+    }
+    let Some(file) = open_if_there(home, written.segment)? else { return Ok(false) };
+    let place = Place { log: id, segment: written.segment, position: end.last_batch };
+    let read = |error| Error::io("read", home.segment_path(written.segment))(error);
+    let Some(header) = header_at(file.as_ref(), &place).map_err(read)? else { return Ok(false) };
+    let mut reader = SegmentReader::new(file, id, written.segment, place.position, header.base);
+    let good = matches!(reader.step().map_err(read)?, Step::Batch(_));
+    Ok(good && reader.position() == written.position && reader.next_offset() == written.offset)
+}
+
+pub(super) fn open_if_there(home: &Home, base: Offset) -> Result<Option<Box<dyn DiskFile>>> {
+    match home.open_segment(base, Access::Read) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Moves `tail` over every good batch from where it stands.
+fn walk(home: &Home, id: LogId, tail: &mut Tail) -> Result<()> {
+    let Some(file) = open_if_there(home, tail.mark.segment)? else {
+        return no_segment(home, tail);
+    };
+    let mark = tail.mark;
+    let mut reader = SegmentReader::new(file, id, mark.segment, mark.position, mark.offset);
+    loop {
+        let path = home.segment_path(reader.segment());
+        match reader.step().map_err(Error::io("read", &path))? {
+            Step::Batch(batch) => {
+                tail.last_batch = batch.position;
+                tail.time = tail.time.max(batch.header.append_time);
+            }
+            Step::Bad(bad) => {
+                tail.torn = judge_bad(
+                    home,
+                    id,
+                    reader.segment(),
+                    reader.file(),
+                    &bad,
+                    tail.durable.offset,
+                )?;
+                break;
+            }
+            Step::End => match next_segment(home, &reader)? {
+                Some(file) => {
+                    let base = reader.next_offset();
+                    reader = SegmentReader::new(file, id, base, Position::ZERO, base);
+                    tail.last_batch = Position::ZERO;
+                    // A segment is synced before the next one is made.
+                    if tail.durable.offset < base {
+                        tail.durable = Mark::beginning_of(base);
+                    }
+                }
+                None => break,
+            },
+        }
+    }
+    tail.mark = Mark {
+        segment: reader.segment(),
+        position: reader.position(),
+        offset: reader.next_offset(),
+    };
+    if tail.mark.position == Position::ZERO {
+        tail.last_batch = Position::ZERO;
+    }
+    nothing_safe_is_missing(home, tail)
+}
+
+/// The segment that begins where `reader`'s ends, if there is one.
+pub(super) fn next_segment(
+    home: &Home,
+    reader: &SegmentReader,
+) -> Result<Option<Box<dyn DiskFile>>> {
+    let base = reader.next_offset();
+    if base == reader.segment() {
+        return Ok(None);
+    }
+    open_if_there(home, base)
+}
+
+/// A log whose first segment was never made ends where it begins.
+fn no_segment(home: &Home, tail: &Tail) -> Result<()> {
+    if tail.mark == Mark::beginning_of(tail.mark.segment) {
+        return nothing_safe_is_missing(home, tail);
+    }
+    Err(missing_segment(home, tail.mark.segment, tail.mark.offset))
+}
+
+pub(super) fn missing_segment(home: &Home, base: Offset, offset: Offset) -> Error {
+    let what = "the segment is missing".to_owned();
+    Damage { path: home.segment_path(base), position: Position::ZERO, offset, what }.into()
+}
+
+fn nothing_safe_is_missing(home: &Home, tail: &Tail) -> Result<()> {
+    if tail.mark.offset >= tail.durable.offset {
+        return Ok(());
+    }
+    Err(missing_records(home, &tail.mark, tail.durable.offset))
+}
+
+/// The log ends before its durable mark.
+pub(super) fn missing_records(home: &Home, mark: &Mark, durable: Offset) -> Error {
+    let what = format!("the log ends here, but all before offset {durable} was synced");
+    let path = home.segment_path(mark.segment);
+    Damage { path, position: mark.position, offset: mark.offset, what }.into()
+}
+
+/// How many bytes of torn tail begin at `bad`.
+///
+/// # Errors
+/// [`Error::Damage`] if it is no torn tail; what the disk says.
+pub(super) fn judge_bad(
+    home: &Home,
+    id: LogId,
+    segment: Offset,
+    file: &dyn DiskFile,
+    bad: &Bad,
+    durable: Offset,
+) -> Result<u64> {
+    let path = home.segment_path(segment);
+    let length = file.len().map_err(Error::io("read", &path))?;
+    let around = Surroundings {
+        expected: bad.offset,
+        durable,
+        synced_later: synced_later(file, id, segment, bad.position, length)
+            .map_err(Error::io("read", &path))?,
+        later_segment: home.list_segments()?.last().is_some_and(|&last| last > segment),
+    };
+    match judge(&around) {
+        Verdict::Torn if !is_newer(bad) => Ok(length.saturating_sub(bad.position.get())),
+        _ => Err(Error::bad(path, bad)),
+    }
+}
+
+/// A sound batch of a later version is neither torn nor damaged.
+fn is_newer(bad: &Bad) -> bool {
+    matches!(
+        bad.reason,
+        crate::segment::BadReason::Header(crate::format::batch::HeaderError::Newer { .. })
+    )
+}
+
+/// The highest durable mark in any good header behind `position`: headers say
+/// where they stand, so a copy of one elsewhere does not count.
+fn synced_later(
+    file: &dyn DiskFile,
+    log: LogId,
+    segment: Offset,
+    position: Position,
+    length: u64,
+) -> std::io::Result<Option<Offset>> {
+    const CHUNK: usize = 256 << 10;
+    let mut highest = None;
+    let mut buffer = vec![0; CHUNK];
+    let mut at = position.get() + 1;
+    while at < length {
+        let filled = read_full(file, &mut buffer, at)?;
+        if filled < HEADER_LEN {
+            break;
+        }
+        for found in memchr::memmem::find_iter(&buffer[..filled - HEADER_LEN + MAGIC.len()], &MAGIC)
+        {
+            let mut bytes = [0; HEADER_LEN];
+            bytes.copy_from_slice(&buffer[found..found + HEADER_LEN]);
+            let place = Place { log, segment, position: Position::new(at + found as u64) };
+            if let Ok(header) = Header::decode(&bytes, &place) {
+                highest = highest.max(Some(header.synced));
+            }
+        }
+        at += (filled - HEADER_LEN + 1) as u64;
+    }
+    Ok(highest)
+}

@@ -1,0 +1,184 @@
+//! What `gc` may delete: whole sealed segments, oldest first, that every group is
+//! done with. The plan says of each segment why it goes or stays.
+
+use std::fmt;
+
+use crate::model::{GroupName, Offset, SegmentFacts, SegmentState};
+
+/// A group and the next offset that it will read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupPosition {
+    /// The group.
+    pub group: GroupName,
+    /// Its checkpoint.
+    pub next: Offset,
+}
+
+/// Why a segment goes or stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Every group is past it, and nothing before it stays.
+    Done,
+    /// These groups still need it.
+    HeldBy(Vec<GroupName>),
+    /// Records are appended to it.
+    Active,
+    /// Nobody said what is done with: there is no group.
+    NoGroup,
+    /// An older segment stays, and no hole is made.
+    AfterKept,
+}
+
+impl Reason {
+    /// Whether the segment goes.
+    pub fn deletes(&self) -> bool {
+        *self == Reason::Done
+    }
+
+    /// The groups that hold it.
+    pub fn holders(&self) -> &[GroupName] {
+        match self {
+            Reason::HeldBy(groups) => groups,
+            _ => &[],
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Done => f.write_str("every group is done with it"),
+            Reason::HeldBy(groups) => {
+                let names: Vec<_> = groups.iter().map(GroupName::as_str).collect();
+                write!(f, "needed by {}", names.join(", "))
+            }
+            Reason::Active => f.write_str("records are appended to it"),
+            Reason::NoGroup => f.write_str("no group has read it"),
+            Reason::AfterKept => f.write_str("an older segment stays"),
+        }
+    }
+}
+
+/// One segment and what happens to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fate {
+    /// The segment.
+    pub segment: SegmentFacts,
+    /// What happens, and why.
+    pub reason: Reason,
+}
+
+/// The groups that still need some record of `segment`.
+pub fn needed_by<'a>(
+    segment: &SegmentFacts,
+    groups: &'a [GroupPosition],
+) -> impl Iterator<Item = &'a GroupName> {
+    let next = segment.next;
+    let empty = segment.next == segment.base;
+    let needs = move |group: &&GroupPosition| group.next < next && !empty;
+    groups.iter().filter(needs).map(|group| &group.group)
+}
+
+/// The fate of each segment, oldest first.
+pub fn plan(
+    segments: impl IntoIterator<Item = SegmentFacts>,
+    groups: &[GroupPosition],
+) -> Vec<Fate> {
+    let mut kept = false;
+    let decide = |segment: SegmentFacts| {
+        let reason = reason(&segment, groups, kept);
+        kept |= !reason.deletes();
+        Fate { segment, reason }
+    };
+    segments.into_iter().map(decide).collect()
+}
+
+fn reason(segment: &SegmentFacts, groups: &[GroupPosition], kept: bool) -> Reason {
+    let holders: Vec<GroupName> = needed_by(segment, groups).cloned().collect();
+    if segment.state == SegmentState::Active {
+        Reason::Active
+    } else if groups.is_empty() {
+        Reason::NoGroup
+    } else if !holders.is_empty() {
+        Reason::HeldBy(holders)
+    } else if kept {
+        Reason::AfterKept
+    } else {
+        Reason::Done
+    }
+}
+
+/// The bytes of sealed segments that `group` alone keeps from being deleted.
+pub fn held_bytes(segments: &[SegmentFacts], groups: &[GroupPosition], group: &GroupName) -> u64 {
+    let alone = |segment: &&SegmentFacts| {
+        let mut holders = needed_by(segment, groups);
+        segment.state == SegmentState::Sealed
+            && holders.next() == Some(group)
+            && holders.next().is_none()
+    };
+    segments.iter().filter(alone).map(|segment| segment.bytes).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segments() -> Vec<SegmentFacts> {
+        let bounds = [(0, 100), (100, 200), (200, 300), (300, 350)];
+        let segment = |&(base, next): &(u64, u64)| SegmentFacts {
+            base: Offset::new(base),
+            next: Offset::new(next),
+            records: next - base,
+            bytes: 1000,
+            first_time: None,
+            last_time: None,
+            state: if base == 300 { SegmentState::Active } else { SegmentState::Sealed },
+        };
+        bounds.iter().map(segment).collect()
+    }
+
+    fn groups(positions: &[(&str, u64)]) -> Vec<GroupPosition> {
+        let group = |&(name, next): &(&str, u64)| GroupPosition {
+            group: name.parse().unwrap(),
+            next: Offset::new(next),
+        };
+        positions.iter().map(group).collect()
+    }
+
+    fn deleted(positions: &[(&str, u64)]) -> usize {
+        plan(segments(), &groups(positions)).iter().filter(|fate| fate.reason.deletes()).count()
+    }
+
+    #[test]
+    fn only_what_every_group_has_passed_goes() {
+        assert_eq!(deleted(&[("a", 350), ("b", 150)]), 1);
+        assert_eq!(deleted(&[("a", 350), ("b", 99)]), 0);
+        assert_eq!(deleted(&[("a", 200)]), 2);
+        assert_eq!(deleted(&[("a", 350)]), 3);
+    }
+
+    #[test]
+    fn without_groups_nothing_goes() {
+        assert_eq!(deleted(&[]), 0);
+    }
+
+    #[test]
+    fn the_plan_names_who_holds_a_segment() {
+        let plan = plan(segments(), &groups(&[("a", 350), ("b", 150), ("c", 250)]));
+        let reasons: Vec<String> = plan.iter().map(|fate| fate.reason.to_string()).collect();
+        let expected = [
+            "every group is done with it",
+            "needed by b",
+            "needed by b, c",
+            "records are appended to it",
+        ];
+        assert_eq!(reasons, expected);
+    }
+
+    #[test]
+    fn held_bytes_are_those_that_one_group_alone_keeps() {
+        let groups = groups(&[("a", 350), ("b", 150), ("c", 250)]);
+        let held = |name: &str| held_bytes(&segments(), &groups, &name.parse().unwrap());
+        assert_eq!((held("a"), held("b"), held("c")), (0, 1000, 0));
+    }
+}

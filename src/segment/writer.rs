@@ -1,0 +1,97 @@
+//! Appends batches to one segment. Who may, and what must be checked before, is
+//! the log's business.
+
+use std::io;
+
+use crate::disk::{DiskFile, write_all};
+use crate::format::batch::{Codec, HEADER_LEN, Header, Place};
+use crate::format::body::Body;
+use crate::model::{LogId, Offset, Position, Timestamp};
+
+/// A batch to be appended.
+#[derive(Clone, Copy, Debug)]
+pub struct NewBatch<'a> {
+    /// The offset of its first record.
+    pub base: Offset,
+    /// The offset after its last record.
+    pub next: Offset,
+    /// The durable mark.
+    pub synced: Offset,
+    /// When it is appended.
+    pub time: Timestamp,
+    /// Its records.
+    pub body: Body<'a>,
+}
+
+/// An open segment and where its next batch goes.
+#[derive(Debug)]
+pub struct SegmentWriter {
+    file: Box<dyn DiskFile>,
+    log: LogId,
+    segment: Offset,
+    position: Position,
+}
+
+impl SegmentWriter {
+    /// Appends to the segment at `segment` from `position` on, its end.
+    pub fn new(file: Box<dyn DiskFile>, log: LogId, segment: Offset, position: Position) -> Self {
+        SegmentWriter { file, log, segment, position }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &dyn DiskFile {
+        self.file.as_ref()
+    }
+
+    /// The base offset of the segment.
+    pub fn segment(&self) -> Offset {
+        self.segment
+    }
+
+    /// Where the next batch goes.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// Goes to another place in the same file: the end has moved.
+    pub fn move_to(&mut self, position: Position) {
+        self.position = position;
+    }
+
+    /// The size of a batch with this body, in bytes.
+    pub fn batch_len(body: &Body<'_>) -> u64 {
+        HEADER_LEN as u64 + body.bytes.len() as u64
+    }
+
+    /// Writes one batch and says where it begins. The caller keeps the bounds of
+    /// [`crate::format::batch`].
+    ///
+    /// # Errors
+    /// Those of the disk. What was written in part is cut off again.
+    pub fn append(&mut self, batch: &NewBatch<'_>) -> io::Result<Position> {
+        let place = Place { log: self.log, segment: self.segment, position: self.position };
+        let length = u32::try_from(batch.body.bytes.len())
+            .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let header = Header {
+            layout: batch.body.layout,
+            codec: Codec::None,
+            base: batch.base,
+            next: batch.next,
+            records: batch.body.records,
+            synced: batch.synced,
+            append_time: batch.time,
+            stored: length,
+            raw: length,
+            body_crc: crc32fast::hash(batch.body.bytes),
+        };
+        let header = header.encode(&place);
+        let begin = self.position;
+        if let Err(error) = write_all(self.file(), &[&header, batch.body.bytes], begin.get()) {
+            // If even this fails, the rest is a torn tail that the next writer sets aside.
+            let _ = self.file.set_len(begin.get());
+            return Err(error);
+        }
+        self.position = begin + SegmentWriter::batch_len(&batch.body);
+        Ok(begin)
+    }
+}
