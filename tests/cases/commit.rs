@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::sandbox::{
-    Background, Expect, Piped, Random, Sandbox, foreground, lines, rounds, status, wait_until, want,
+    Background, Expect, Piped, Random, Sandbox, lines, rounds, status, wait_until, want,
 };
 
 const SOON: Duration = Duration::from_secs(10);
@@ -179,8 +179,11 @@ fn h049_output_that_fails_does_not_move_the_position() {
     sandbox.mk(1000);
     sandbox.commit("g", 0);
     let mut consume = sandbox.command("consume -g g");
-    consume.stdout(File::create("/dev/full").unwrap());
-    foreground(consume).fails(status::FAILED, &["o space left"]);
+    let output = consume.stdout(File::create("/dev/full").unwrap()).output().unwrap();
+    assert_eq!(output.status.code(), Some(status::FAILED));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("tapelog: ") && said.contains("o space left"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
     assert_eq!(sandbox.position("g"), 0);
     sandbox.tapelog("consume -g g").prints(want(1, 1000));
 }

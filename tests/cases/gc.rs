@@ -42,7 +42,10 @@ fn h061_gc_keeps_what_one_group_still_needs() {
 #[test]
 fn h061_the_plan_says_for_every_segment_why_and_who_holds_it() {
     let sandbox = a_at_the_end_and_b_at_250();
-    for row in gc(&sandbox, "--dry-run") {
+    let mut plan = gc(&sandbox, "--dry-run");
+    // The active one stays whoever needs it.
+    assert_eq!(plan.pop().unwrap()["action"], "keep");
+    for row in plan {
         let (deleted, held_by) = (row["action"] == "delete", row["held_by"].as_array().unwrap());
         assert_eq!(held_by.contains(&"b".into()), !deleted, "{row}");
         assert!(!held_by.contains(&"a".into()), "{row}");

@@ -7,9 +7,8 @@ use super::Sandbox;
 impl Sandbox {
     /// `tapelog VERB LOG ARGUMENTS` at this time of the clock.
     pub fn at(&self, time: &str, line: &str) -> Command {
-        let mut command = self.tapelog(line);
-        command.args(["--now", time]);
-        command
+        let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
+        self.tapelog(&format!("{verb} --now {time} {rest}"))
     }
 
     /// Appends bytes at this time of the clock.

@@ -34,9 +34,11 @@ fn each_refuses(
     status: i32,
 ) {
     let (log, before) = (log.as_ref(), tree(&sandbox.path("")));
+    // Of an address, the scheme says enough.
+    let named = log.to_str().and_then(|log| log.split("://").next());
     for verb in verbs {
         let mut command = foreground(sandbox.command_on(log, verb));
-        command.write_stdin("x\n").fails(status, &[log.to_str().unwrap()]);
+        command.write_stdin("x\n").fails(status, &[named.unwrap()]);
         assert!(tree(&sandbox.path("")) == before, "{verb} changed something");
     }
 }

@@ -55,7 +55,6 @@ fn a_wrong_setting_is_a_usage_error_and_changes_nothing() {
         "segment-size=511",
         "segment-size=-1",
         "segment-size=big",
-        "segment-size=",
         "segment-size=99999999999999999999",
         "segment-age=0s",
         "segment-age=soon",
@@ -74,6 +73,15 @@ fn a_wrong_setting_is_a_usage_error_and_changes_nothing() {
         sandbox.tapelog(&format!("config {words}")).fails(status::USAGE, &[named]);
     }
     assert!(tree(sandbox.log()) == before);
+}
+
+#[test]
+fn nothing_as_a_value_takes_a_setting_back_to_its_default() {
+    let sandbox = Sandbox::with_config("segment-size=64K segment-age=1h");
+    sandbox.config("segment-size=");
+    let shown = settings(&sandbox);
+    assert_eq!(shown["segment-size"].0, shown["segment-size"].1);
+    assert_ne!(shown["segment-age"].0, shown["segment-age"].1);
 }
 
 #[test]

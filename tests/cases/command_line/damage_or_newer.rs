@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::sandbox::{Expect, Sandbox, status, tree, want};
+use crate::sandbox::{Expect, Sandbox, flip, status, tree, want};
 
 /// Every verb that looks into the log, and one that writes.
 const VERBS: [&str; 6] =
@@ -51,6 +51,20 @@ fn a_newer_batch_is_refused_and_not_called_damage() {
             command.write_stdin("x\n").fails(status::FAILED, &[field, "99", "newer"]);
         }
         assert!(fs::read(sandbox.active()).unwrap() == before);
+    }
+}
+
+#[test]
+fn a_writer_refuses_a_damaged_last_batch_and_changes_nothing() {
+    // The magic, an offset, the header's checksum, a record.
+    for position in [0, 10, 60, 65] {
+        let sandbox = Sandbox::new();
+        sandbox.mk(3);
+        flip(&sandbox.active(), position);
+        let before = fs::read(sandbox.active()).unwrap();
+        let words = ["damaged", "00000000000000000000.log"];
+        sandbox.tapelog("produce").write_stdin("x\n").fails(status::DAMAGE, &words);
+        assert!(fs::read(sandbox.active()).unwrap() == before, "after a flip at {position}");
     }
 }
 

@@ -12,4 +12,5 @@ mod full_disk;
 mod groups;
 mod output;
 mod seek;
+mod segments;
 mod starts;

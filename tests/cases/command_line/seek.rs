@@ -104,7 +104,7 @@ fn undo_takes_back_one_seek_after_the_other() {
     sandbox.tapelog("seek -g g --undo").prints("g: 4 -> 9\n");
     sandbox.tapelog("seek -g g --undo").prints("g: 9 -> 2\n");
     sandbox.tapelog("seek -g g --undo").prints("g: 2 -> 6\n");
-    sandbox.tapelog("seek -g g --undo").fails(status::FAILED, &["g", "undo"]);
+    sandbox.tapelog("seek -g g --undo").fails(status::FAILED, &["g", "take back"]);
     assert_eq!(sandbox.position("g"), 6);
 }
 
@@ -183,4 +183,6 @@ fn a_file_of_positions_moves_its_groups() {
     sandbox.file("kept", kept);
     sandbox.seek("g", "9");
     sandbox.tapelog("seek -g g --from-file kept").prints("g: 9 -> 2\n");
+    sandbox.file("kafkas", "orders,0,5\n");
+    sandbox.tapelog("seek -g g --from-file kafkas").prints("g: 2 -> 5\n");
 }
