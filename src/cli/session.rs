@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use super::failure::{Usage, say};
-use super::when::parse_time;
+use crate::cli::text::when::parse_time;
 use crate::disk::real::RealDisk;
 use crate::log::{Home, Log, Note};
 use crate::model::Timestamp;
