@@ -118,7 +118,7 @@ fn h083_users_share_a_log_if_the_umask_lets_them() {
     other("produce").write_stdin(want(102, 102)).prints("");
     other("consume -g g").prints(want(21, 102));
     other("seek -g g --to-offset 50").prints("g: 102 -> 50\n");
-    other("commit -g theirs 1").notes("", &["new group theirs at 1"]);
+    other("commit -g theirs 30").notes("", &["new group theirs at 30"]);
     other("gc").outcome().succeeded();
     sandbox.tapelog("consume -g g").prints(want(51, 102));
     sandbox.tapelog("groups -g theirs --delete").outcome().succeeded();

@@ -59,10 +59,14 @@ fn h084_odd_but_legal_names_of_a_log_work_with_every_verb() {
 }
 
 #[test]
-fn h084_relative_paths_and_links_to_a_log_work() {
+fn h084_relative_paths_work() {
     all_verbs_work_on(OsStr::new("sub/../log"), |cwd| fs::create_dir(cwd.join("sub")).unwrap());
     all_verbs_work_on(OsStr::new("../log"), |_| {});
     all_verbs_work_on(OsStr::new("."), |_| {});
+}
+
+#[test]
+fn h084_a_link_to_a_log_works() {
     all_verbs_work_on(OsStr::new("link"), |cwd| {
         fs::create_dir(cwd.join("real")).unwrap();
         symlink("real", cwd.join("link")).unwrap();

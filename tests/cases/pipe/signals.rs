@@ -24,18 +24,26 @@ fn h072_a_signal_does_not_wait_for_a_stuck_reader() {
     }
 }
 
+fn a_follower_saves_its_group_at(signal: Signal) {
+    let sandbox = Sandbox::new();
+    sandbox.mk(10);
+    sandbox.tapelog("commit -g g 0").outcome().succeeded();
+    let mut follower = sandbox.spawn("follower", sandbox.command("consume -f -g g"));
+    follower.prints_within(SECOND, want(1, 10));
+    follower.signal(signal);
+    assert_eq!(follower.ends_within(A_SECOND).signal(), Some(signal.as_raw()));
+    assert_eq!((sandbox.position("g"), follower.err().as_str()), (10, ""));
+}
+
 #[test]
 fn h073_a_signal_ends_a_follower_and_saves_its_group() {
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let sandbox = Sandbox::new();
-        sandbox.mk(10);
-        sandbox.tapelog("commit -g g 0").outcome().succeeded();
-        let mut follower = sandbox.spawn("follower", sandbox.command("consume -f -g g"));
-        follower.prints_within(SECOND, want(1, 10));
-        follower.signal(signal);
-        assert_eq!(follower.ends_within(A_SECOND).signal(), Some(signal.as_raw()));
-        assert_eq!((sandbox.position("g"), follower.err().as_str()), (10, ""));
-    }
+    a_follower_saves_its_group_at(Signal::INT);
+    a_follower_saves_its_group_at(Signal::TERM);
+}
+
+#[test]
+fn h073_a_terminal_that_goes_away_ends_a_follower_and_saves_its_group() {
+    a_follower_saves_its_group_at(Signal::HUP);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use rustix::process::Signal;
 
 use super::unclosed_100;
 use crate::sandbox::{
-    Expect, Outcome, Random, SECOND, Sandbox, Unclosed, append_bytes, copy_tree, cut, lines,
-    offsets, rounds, same_bytes, status, tree, want,
+    Expect, Outcome, Random, SECOND, Sandbox, Unclosed, append_bytes, batch_of, copy_tree, cut,
+    lines, offsets, rounds, same_bytes, status, tree, want,
 };
 
 /// One process counts on slowly from the log end and is killed in mid-run: the
@@ -117,12 +117,27 @@ fn h006_readers_change_nothing_about_a_torn_tail() {
     let sandbox = unclosed_100();
     cut(&sandbox.active(), 3);
     let before = fs::read(sandbox.active()).unwrap();
-    for line in ["consume", "segments", "gc --dry-run", "consume -g g", "groups"] {
+    for line in ["consume", "consume -o -1", "segments", "gc --dry-run", "groups"] {
         let outcome = sandbox.tapelog(line).outcome().succeeded();
         assert!(outcome.errors().is_empty(), "{outcome}");
     }
     assert!(before == fs::read(sandbox.active()).unwrap());
     assert!(sandbox.quarantine().is_empty());
+}
+
+#[test]
+fn h006_a_group_that_syncs_the_log_before_its_commit_keeps_the_torn_bytes_too() {
+    let sandbox = unclosed_100();
+    let active = sandbox.active();
+    cut(&active, 3);
+    let torn = fs::read(&active).unwrap()[batch_of("m-000099", &active).end as usize..].to_vec();
+    let consumed = sandbox.tapelog("consume -g g").outcome().succeeded().printed(want(1, 99));
+    assert!(consumed.errors().is_empty(), "{consumed}");
+    assert_eq!(sandbox.position("g"), 99);
+    let kept = fs::read(&active).unwrap().ends_with(&torn) || sandbox.quarantine() == [torn];
+    assert!(kept, "nothing is destroyed");
+    sandbox.tapelog("produce").write_stdin("x\n").outcome().succeeded().printed("");
+    sandbox.tapelog("consume -g g").prints("x\n");
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::fs;
 
 use super::{closed_100, name_of, the_log_is_damaged_after, the_tail_is_torn_after, unclosed_100};
 use crate::sandbox::{
-    Expect, Random, Sandbox, append_bytes, batch_of, cut, flip, len, status, want,
+    Expect, Random, Sandbox, Unclosed, append_bytes, batch_of, copy_tree, cut, flip, len, status,
+    want,
 };
 
 #[test]
@@ -138,7 +139,14 @@ fn h003_a_flip_of_any_byte_of_the_last_batch_makes_it_torn() {
 
 #[test]
 fn h003_good_batches_behind_an_unsynced_bad_one_are_torn_with_it() {
-    let sandbox = unclosed_100();
+    let sandbox = Sandbox::new();
+    let mut unclosed = Unclosed::start(&sandbox, "");
+    unclosed.append(&want(1, 50), 50);
+    let end = fs::read(unclosed.log().join("end")).unwrap();
+    unclosed.append(&want(51, 100), 100);
+    copy_tree(unclosed.log(), sandbox.log());
+    // A power cut: the note of the last fifty never reached the disk, one batch did in part.
+    fs::write(sandbox.log().join("end"), end).unwrap();
     let active = sandbox.active();
     let bad = batch_of("m-000090", &active);
     flip(&active, bad.start + 64);
