@@ -120,6 +120,18 @@ fn h063_old_records_go_although_their_segment_was_never_full() {
 }
 
 #[test]
+fn h063_gc_itself_seals_a_segment_that_is_past_its_age() {
+    let sandbox = Sandbox::new();
+    sandbox.produce_at("2026-01-01T00:00:00Z", &want(1, 100));
+    sandbox.commit("g", 100);
+    sandbox.at("2026-01-07T00:00:00Z", "gc").outcome().succeeded();
+    assert_eq!(sandbox.bases(), [0], "not yet a week");
+    sandbox.at("2026-01-09T00:00:00Z", "gc").outcome().succeeded();
+    assert_eq!((sandbox.bases(), sandbox.end()), (vec![100], 100));
+    assert_eq!(sandbox.append("x"), 100);
+}
+
+#[test]
 fn h063_numbering_goes_on_when_everything_was_removed_again_and_again() {
     let sandbox = Sandbox::new();
     for round in 0..4 {
