@@ -19,7 +19,7 @@ use crate::model::Timestamp;
 #[derive(Args, Clone, Debug)]
 pub struct Session {
     /// Say nothing but errors
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = 100)]
     quiet: bool,
 
     /// A fixed clock, for tests
