@@ -6,8 +6,15 @@
 #[path = "../sandbox/mod.rs"]
 mod sandbox;
 
+mod command_line;
+mod commit;
+mod gc;
 mod input;
 mod lock;
+mod long_run;
 mod path;
 mod pipe;
+mod range;
+mod segment;
+mod time;
 mod torn;

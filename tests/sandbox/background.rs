@@ -1,5 +1,6 @@
 //! Processes that run beside the test, and bounded waiting for what they do.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -140,10 +141,20 @@ impl Background {
         Duration::from_millis(ticks * 10)
     }
 
-    /// What its open file handles point to.
+    /// What its open file handles point to, but for those that whoever runs the
+    /// tests has handed down to everybody.
     pub fn handles(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(format!("/proc/{}/fd", self.id())).unwrap();
-        entries.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok()).collect()
+        let target = |process: &str, number: &OsStr| {
+            fs::read_link(Path::new("/proc").join(process).join("fd").join(number)).ok()
+        };
+        let process = self.id().to_string();
+        let entries = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+        let numbers = entries.map(|entry| entry.unwrap().file_name());
+        let own = |number: &OsString| {
+            let standard = number.len() == 1 && *number <= *"2";
+            standard || target("self", number) != target(&process, number)
+        };
+        numbers.filter(own).filter_map(|number| target(&process, &number)).collect()
     }
 }
 

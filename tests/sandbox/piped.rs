@@ -53,9 +53,28 @@ impl Piped {
         rest
     }
 
+    /// Takes what is there, at most so many bytes; waits for the first.
+    pub fn take_some(&mut self, most: usize) -> Vec<u8> {
+        let mut taken = vec![0; most];
+        let length = self.out.as_mut().unwrap().get_mut().read(&mut taken).unwrap();
+        taken.truncate(length);
+        taken
+    }
+
     /// Goes away as `head` does.
     pub fn close(&mut self) {
         self.out = None;
+    }
+
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// `kill -9`, and waits for the end.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 
     /// Sends a signal.
@@ -91,8 +110,7 @@ impl Piped {
 
 impl Drop for Piped {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }
 

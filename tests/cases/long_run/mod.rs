@@ -1,0 +1,8 @@
+//! Much data, many processes, long waits: small enough for every run by default,
+//! in full with `TAPELOG_LONG=1`.
+
+mod eight_producers;
+mod follower;
+mod killed;
+mod memory;
+mod round_trip;

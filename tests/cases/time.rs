@@ -1,0 +1,148 @@
+//! TIME: clocks that step back, zones, impossible dates, durations. H056 and the
+//! last part of H057 need records' own times and `gc --max-age`, and wait for them.
+
+use assert_cmd::Command;
+
+use crate::sandbox::{Expect, Sandbox, numbers, status};
+
+/// Zones that must make no difference.
+const ZONES: [&str; 3] = ["Asia/Kolkata", "UTC", "America/St_Johns"];
+
+/// Three records around the turn of the year 2024, and group g at 0.
+fn around_new_year() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.produce_at("2023-12-31T23:59:59.999Z", "before\n");
+    sandbox.produce_at("2024-01-01T00:00:00Z", "at\n");
+    sandbox.produce_at("2024-01-01T00:00:00.001Z", "after\n");
+    sandbox.commit("g", 0);
+    sandbox
+}
+
+/// `seek --dry-run` to a time, in a zone.
+fn seek_in(sandbox: &Sandbox, zone: &str, time: &str) -> Command {
+    let mut command = sandbox.tapelog("seek -g g --dry-run --to");
+    command.arg(time).env("TZ", zone);
+    command
+}
+
+#[test]
+fn h057_append_times_never_go_down_when_the_clock_does() {
+    let sandbox = Sandbox::new();
+    sandbox.produce_at("2026-01-01T12:00:00Z", "a\n");
+    sandbox.produce_at("2026-01-01T11:00:00Z", "b\n");
+    sandbox.produce_at("2026-01-01T12:01:00Z", "c\n");
+    sandbox.all().prints("a\nb\nc\n");
+    sandbox.tapelog("consume -o @2026-01-01T12:00:30Z").prints("c\n");
+    let noon = 1_767_268_800_000;
+    let stored = numbers(&sandbox.tapelog("consume -J").json(), "append_ts");
+    assert_eq!(stored, [noon, noon, noon + 60_000]);
+}
+
+#[test]
+fn h057_a_clock_that_steps_back_while_one_producer_runs_moves_nothing_back() {
+    let sandbox = Sandbox::with_config("segment-size=512");
+    sandbox.produce_at("2026-01-01T12:00:00Z", &"x\n".repeat(1000));
+    sandbox.produce("--now 2026-01-01T11:00:00Z --batch-records 1", "y\n".repeat(50));
+    let stored = numbers(&sandbox.tapelog("consume -J").json(), "append_ts");
+    assert!(stored.is_sorted() && stored.len() == 1050);
+}
+
+#[test]
+fn h058_one_moment_in_four_spellings_and_three_zones_is_one_offset() {
+    let sandbox = around_new_year();
+    let spellings = [
+        "@2024-01-01T05:30:00+05:30",
+        "@2024-01-01T00:00:00Z",
+        "@1704067200000",
+        "@2023-12-31T20:30:00-03:30",
+    ];
+    for zone in ZONES {
+        for time in spellings {
+            let outcome = seek_in(&sandbox, zone, time).outcome().succeeded();
+            assert!(outcome.stdout.starts_with(b"g: 0 -> 1"), "{zone} {time}: {outcome}");
+        }
+    }
+}
+
+#[test]
+fn h058_the_same_holds_for_reading_by_time() {
+    let sandbox = around_new_year();
+    for zone in ZONES {
+        let mut consume = sandbox.tapelog("consume -o @2024-01-01T05:30:00+05:30");
+        consume.env("TZ", zone).prints("at\nafter\n");
+        let mut consume = sandbox.tapelog("consume --since 1704067200 --until 1704067200001");
+        consume.env("TZ", zone).prints("at\n");
+    }
+}
+
+#[test]
+fn h059_a_time_without_a_zone_is_utc_everywhere() {
+    let sandbox = around_new_year();
+    for zone in ZONES {
+        let outcome = seek_in(&sandbox, zone, "@2024-01-01T00:00:00").outcome().succeeded();
+        assert!(outcome.stdout.starts_with(b"g: 0 -> 1"), "{zone}: {outcome}");
+    }
+}
+
+#[test]
+fn h059_a_time_that_was_sought_is_shown_in_utc() {
+    let sandbox = around_new_year();
+    for time in ["@2024-01-01T00:00:00", "@2024-01-01T05:30:00+05:30"] {
+        let outcome = seek_in(&sandbox, "Asia/Kolkata", time).outcome().succeeded();
+        let said = format!("{}{}", outcome.stderr, String::from_utf8_lossy(&outcome.stdout));
+        assert!(said.contains("2024-01-01T00:00:00"), "{outcome}\n{said}");
+        assert!(said.contains('Z') && !said.contains("+05:30"), "{outcome}\n{said}");
+    }
+}
+
+#[test]
+fn h059_times_that_cannot_be_are_usage_errors_and_move_nothing() {
+    let sandbox = around_new_year();
+    sandbox.commit("g", 2);
+    let impossible =
+        ["@2024-02-30T00:00:00Z", "@2024-01-01T24:30:00", "@1e400", "@-1", "@", "@tomorrowish"];
+    for time in impossible {
+        let mut seek = sandbox.tapelog("seek -g g --to");
+        seek.arg(time).fails(status::USAGE, &[time.trim_start_matches('@')]);
+    }
+    assert_eq!(sandbox.position("g"), 2);
+}
+
+/// Records at ten, half past ten and noon; g at the end.
+fn of_a_morning() -> Sandbox {
+    let sandbox = Sandbox::new();
+    for (hour, line) in [("10:00", "ten\n"), ("10:30", "half past\n"), ("12:00", "noon\n")] {
+        sandbox.produce_at(&format!("2026-01-01T{hour}:00Z"), line);
+    }
+    sandbox.commit("g", 3);
+    sandbox
+}
+
+#[test]
+fn h060_one_duration_in_three_forms_is_one_offset() {
+    let sandbox = of_a_morning();
+    for duration in ["90m", "1h30m", "PT1H30M"] {
+        let seek = format!("seek -g g --dry-run --by-duration {duration}");
+        let outcome = sandbox.at("2026-01-01T12:00:00Z", &seek).outcome().succeeded();
+        assert!(outcome.stdout.starts_with(b"g: 3 -> 1"), "{outcome}");
+    }
+}
+
+#[test]
+fn h060_no_duration_at_all_is_the_end() {
+    let sandbox = of_a_morning();
+    sandbox.seek("g", "0");
+    let seek = "seek -g g --by-duration 0s";
+    let outcome = sandbox.at("2026-01-01T12:00:00Z", seek).outcome().succeeded();
+    assert!(outcome.stdout.starts_with(b"g: 0 -> 3"), "{outcome}");
+}
+
+#[test]
+fn h060_other_durations_are_usage_errors_and_move_nothing() {
+    let sandbox = of_a_morning();
+    for duration in ["-5m", "99999999999999d", "1", "", "h", "1h-5m"] {
+        let mut seek = sandbox.tapelog("seek -g g --by-duration");
+        seek.arg(duration).fails(status::USAGE, &["duration"]);
+    }
+    assert_eq!(sandbox.position("g"), 3);
+}
