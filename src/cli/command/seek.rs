@@ -151,10 +151,10 @@ pub fn run(args: &Seek, session: &Session) -> Result<()> {
         true => log.plan_seek(group, &target)?,
         false => log.seek(group, &target, now)?,
     };
-    print_move(&done, args.json)
+    print_move(&done, &target, args.json)
 }
 
-fn print_move(done: &Move, json: bool) -> Result<()> {
+fn print_move(done: &Move, target: &SeekTarget, json: bool) -> Result<()> {
     #[derive(Serialize)]
     struct Row<'a> {
         group: &'a GroupName,
@@ -166,7 +166,12 @@ fn print_move(done: &Move, json: bool) -> Result<()> {
         return print_json([Row { group, from: *from, to: *to }]);
     }
     let from = from.map_or_else(|| "new".to_owned(), |from| from.to_string());
-    print_lines([format!("{group}: {from} -> {to}")])
+    // The moment that was sought, so that a zone that was not meant is noticed.
+    let moment = match target {
+        SeekTarget::To(Start::Time(time)) => format!(" at {time}"),
+        _ => String::new(),
+    };
+    print_lines([format!("{group}: {from} -> {to}{moment}")])
 }
 
 /// The position of `group` in a file of `groups -J`, or the only one in Kafka's CSV.
