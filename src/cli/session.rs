@@ -19,7 +19,7 @@ use crate::model::Timestamp;
 #[derive(Args, Clone, Debug)]
 pub struct Session {
     /// Say nothing but errors
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = 900)]
     quiet: bool,
 
     /// A fixed clock, for tests
@@ -85,7 +85,7 @@ fn system_time() -> Timestamp {
 /// The positional LOG of every command.
 #[derive(Args, Clone, Debug)]
 pub struct LogArgument {
-    /// The log: a directory
+    /// The directory of the log
     #[arg(value_name = "LOG", value_hint = clap::ValueHint::DirPath)]
     log: OsString,
 }
