@@ -2,6 +2,8 @@
 //! definition of the command line, committed, and compared here.
 //! `TAPELOG_UPDATE=1 cargo test --locked --test generated` writes them anew.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on panics")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

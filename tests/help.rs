@@ -1,5 +1,7 @@
 //! The help texts: short with -h, with examples with --help, nothing hidden shown.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on panics")]
+
 use clap::Command;
 
 /// The program and its commands, as they would be shown on a terminal of 80 columns.

@@ -3,8 +3,8 @@
 use anyhow::{Result, bail};
 use clap::Args;
 
-use super::escapes::unescape;
 use super::failure::Usage;
+use crate::cli::text::escapes::unescape;
 
 /// The options for another delimiter than the newline.
 #[derive(Args, Clone, Debug)]

@@ -4,9 +4,10 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use thiserror::Error;
 
-use super::signals;
+use crate::cli::stream::signals::{Signalled, end_by};
 use crate::log;
 
 /// The exit statuses beside 0, done. Nothing else is ever returned.
@@ -50,11 +51,6 @@ impl fmt::Display for Ended {
 }
 
 impl std::error::Error for Ended {}
-
-/// A signal came; what was to be saved is saved.
-#[derive(Debug, Error)]
-#[error("ended by signal {0}")]
-pub struct Signalled(pub i32);
 
 /// Whoever read the output has gone: a quiet end.
 #[derive(Debug, Error)]
@@ -101,13 +97,40 @@ pub fn report(result: anyhow::Result<()>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if let Some(Signalled(signal)) = error.downcast_ref() {
-        signals::end_by(*signal);
+        end_by(*signal);
     }
     let line = format!("{error:#}");
     if !line.is_empty() {
         say(&line);
     }
     ExitCode::from(status_of(&error) as u8)
+}
+
+/// What the argument parser has to say: help on stdout, or one line on stderr.
+pub fn report_usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // A closed pipe ends help quietly too.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.render().to_string();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+    } else {
+        say(&usage_line(&text));
+    }
+    ExitCode::from(Status::Usage as u8)
+}
+
+/// The parser's paragraphs as one line, without its own hints.
+fn usage_line(text: &str) -> String {
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let is_hint = |paragraph: &&str| {
+        paragraph.starts_with("Usage:") || paragraph.starts_with("For more information")
+    };
+    let told = text.split("\n\n").filter(|paragraph| !is_hint(paragraph));
+    let lines = told.flat_map(str::lines).map(str::trim).filter(|line| !line.is_empty());
+    format!("{}: try --help", lines.collect::<Vec<_>>().join(" "))
 }
 
 /// One line on stderr. If that is closed there is nobody to tell.
@@ -129,6 +152,16 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_parser_says_becomes_one_line() {
+        let text = "error: the following required arguments were not provided:\n  \
+                    --group <GROUP>\n\nUsage: tapelog commit --group <GROUP> <LOG>\n\n\
+                    For more information, try '--help'.\n";
+        let line =
+            "the following required arguments were not provided: --group <GROUP>: try --help";
+        assert_eq!(usage_line(text), line);
+    }
 
     #[test]
     fn a_line_stays_one_line() {

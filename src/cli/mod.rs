@@ -1,39 +1,22 @@
 //! Words in, words out: the command line, one file a command. Only this layer
 //! prints, reads the clock and the environment, and decides how the process ends.
 
-mod commit;
-mod config;
-mod consume;
+mod command;
 mod delimiter;
-mod duration;
-mod escapes;
 mod failure;
-mod follow;
-mod framing;
-mod gc;
-mod group_argument;
-mod groups;
-mod hand_over;
+mod group;
 mod listing;
-mod output;
 mod printer;
-mod produce;
-mod progress;
-mod range;
-mod record_json;
-mod seek;
-mod segments;
 mod session;
-mod signals;
-mod size;
-mod template;
-mod when;
+mod stream;
+mod text;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::CompleteEnv;
 
+use command::{commit, config, consume, gc, groups, produce, seek, segments};
 use session::Session;
 
 /// A durable, replayable message log in a plain directory
@@ -87,7 +70,10 @@ enum Command {
 /// Runs the program: from the process's arguments to its exit code.
 pub fn main() -> ExitCode {
     CompleteEnv::with_factory(Cli::command).complete();
-    let Cli { session, command } = Cli::parse();
+    let Cli { session, command } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return failure::report_usage(&error),
+    };
     failure::report(match &command {
         Command::Commit(args) => commit::run(args, &session),
         Command::Config(args) => config::run(args, &session),

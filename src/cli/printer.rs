@@ -5,8 +5,8 @@ use clap::Args;
 
 use super::delimiter::Delimiter;
 use super::failure::Usage;
-use super::record_json::write_record;
-use super::template::Template;
+use crate::cli::text::record_json::write_record;
+use crate::cli::text::template::Template;
 use crate::format::batch::Layout;
 use crate::format::body::{BodyError, lines_len};
 use crate::log::Piece;

@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use super::failure::{Usage, say};
-use super::when::parse_time;
+use crate::cli::text::when::parse_time;
 use crate::disk::real::RealDisk;
 use crate::log::{Home, Log, Note};
 use crate::model::Timestamp;
@@ -19,7 +19,7 @@ use crate::model::Timestamp;
 #[derive(Args, Clone, Debug)]
 pub struct Session {
     /// Say nothing but errors
-    #[arg(short, long, global = true, display_order = 900)]
+    #[arg(short, long, global = true, display_order = 100)]
     quiet: bool,
 
     /// A fixed clock, for tests

@@ -191,12 +191,13 @@ impl Log {
 
     fn tell_of_tail(&self, tail: &Tail, end: Option<&EndState>) {
         let path = self.home.segment_path(tail.mark.segment);
-        let written = end.map_or(tail.mark.offset, |end| end.written.offset);
-        let end = tail.mark.offset;
-        if tail.torn > 0 {
-            self.home.tell(&Note::TornTail { path, bytes: tail.torn, end });
-        } else if written > end {
-            self.home.tell(&Note::LostTail { path, end, written });
+        let written = end.map_or(tail.mark, |end| end.written);
+        let (end, bytes) = (tail.mark.offset, tail.torn);
+        if bytes > 0 {
+            self.home.tell(&Note::TornTail { path, bytes, end });
+        } else if written.offset > end {
+            let bytes = written.position.since(tail.mark.position);
+            self.home.tell(&Note::LostTail { path, end, written: written.offset, bytes });
         }
     }
 }

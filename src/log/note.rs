@@ -25,6 +25,8 @@ pub enum Note {
         end: Offset,
         /// The log end as it was written down.
         written: Offset,
+        /// How many bytes are missing, if they were all in this segment.
+        bytes: u64,
     },
     /// A writer cut a torn tail off.
     CutTail {
@@ -81,10 +83,10 @@ impl fmt::Display for Note {
                 "{}: {bytes} bytes after offset {end} are an unfinished append; the log ends there",
                 path.display()
             ),
-            Note::LostTail { path, end, written } => write!(
+            Note::LostTail { path, end, written, bytes } => write!(
                 f,
-                "{}: the log ends at offset {end}, though {written} was written: \
-                 the bytes between were never synced and 0 bytes of them are left",
+                "{}: {bytes} bytes that were written but never synced are gone; \
+                 the log ends at offset {end}, not {written}",
                 path.display()
             ),
             Note::CutTail { path, bytes, kept } => write!(

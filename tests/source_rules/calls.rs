@@ -78,17 +78,17 @@ fn only_disk_calls_the_system_for_files() {
         home: &["src/disk/real.rs", "src/disk/watch.rs"],
         exceptions: &[
             Exception {
-                file: "src/cli/produce.rs",
+                file: "src/cli/command/produce.rs",
                 calls: &["std::fs", "rustix::fs", "fs::", "File::", ".metadata("],
                 why: "opens its input files, which are no part of a log, and asks their kind",
             },
             Exception {
-                file: "src/cli/output.rs",
+                file: "src/cli/stream/output.rs",
                 calls: &["std::fs", "rustix::fs", "fs::"],
                 why: "standard output as a file: whether it is a pipe",
             },
             Exception {
-                file: "src/cli/seek.rs",
+                file: "src/cli/command/seek.rs",
                 calls: &["std::fs", "fs::"],
                 why: "reads the file of --from-file, which is no part of a log",
             },

@@ -52,7 +52,7 @@ impl Source {
     pub fn new(path: String, text: String) -> Source {
         let (code, comments) = part(&text);
         let tests = match is_test_file(&path) {
-            true => vec![0..text.len()],
+            true => std::iter::once(0..text.len()).collect(),
             false => test_items(&code),
         };
         Source { path, text, code, comments, tests }

@@ -29,7 +29,7 @@ fn no_module_has_a_name_that_says_nothing() {
 }
 
 /// Tests that take in a prelude whole, until somebody names what they need.
-const PRELUDES: [&str; 2] = ["src/cli/framing.rs", "src/format/body.rs"];
+const PRELUDES: [&str; 2] = ["src/cli/stream/framing.rs", "src/format/body.rs"];
 
 #[test]
 fn nothing_is_imported_wholesale() {

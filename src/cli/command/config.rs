@@ -6,12 +6,12 @@ use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
 
-use super::duration::{parse_duration, show_duration};
-use super::failure::Usage;
-use super::listing::{Listing, print_json};
 use super::produce::new_id;
-use super::session::{LogArgument, Session};
-use super::size::{parse_size, show_size};
+use crate::cli::failure::Usage;
+use crate::cli::listing::{Listing, print_json};
+use crate::cli::session::{LogArgument, Session};
+use crate::cli::text::duration::{parse_duration, show_duration};
+use crate::cli::text::size::{parse_size, show_size};
 use crate::format::batch::MAX_RECORD;
 use crate::format::settings::Settings;
 use crate::log::Log;

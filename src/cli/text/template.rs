@@ -73,13 +73,6 @@ impl TemplateFault {
     }
 }
 
-impl TemplateError {
-    /// What is wrong.
-    pub fn fault(&self) -> &TemplateFault {
-        &self.fault
-    }
-}
-
 impl Template {
     /// Reads a format.
     pub fn parse(text: &str) -> Result<Template, TemplateError> {
@@ -223,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_fault_is_typed() {
-        let fault = |format| Template::parse(format).unwrap_err().fault().clone();
+        let fault = |format| Template::parse(format).unwrap_err().fault.clone();
         assert_eq!(fault("%k"), TemplateFault::UnknownLetter('k'));
         assert_eq!(fault("%"), TemplateFault::Unfinished);
         assert_eq!(fault(r"\q"), TemplateFault::Escape(EscapeFault::Unknown('q')));

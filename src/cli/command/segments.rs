@@ -4,9 +4,9 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
-use super::listing::{Listing, print_json, show_time};
-use super::session::{LogArgument, Session};
-use super::size::human_size;
+use crate::cli::listing::{Listing, print_json, show_time};
+use crate::cli::session::{LogArgument, Session};
+use crate::cli::text::size::human_size;
 use crate::log::{Bounds, Log, SegmentStatus};
 use crate::model::{GroupName, Offset, SegmentState, Timestamp};
 

@@ -4,11 +4,11 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
-use super::duration::show_duration;
-use super::group_argument::complete_group;
-use super::listing::{Listing, print_json};
-use super::session::{LogArgument, Session};
-use super::size::human_size;
+use crate::cli::group::complete_group;
+use crate::cli::listing::{Listing, print_json};
+use crate::cli::session::{LogArgument, Session};
+use crate::cli::text::duration::show_duration;
+use crate::cli::text::size::human_size;
 use crate::log::{Error, GroupStatus};
 use crate::model::{GroupName, Offset};
 

@@ -12,8 +12,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 use rustix::io::{Errno, ReadWriteFlags};
 
-use super::failure::OutputClosed;
 use super::signals::Signals;
+use crate::cli::failure::OutputClosed;
 
 /// The process's standard output.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use clap::Args;
 
-use super::group_argument::GroupArgument;
-use super::range::parse_offset;
-use super::session::{LogArgument, Session};
+use crate::cli::group::GroupArgument;
+use crate::cli::session::{LogArgument, Session};
+use crate::cli::text::range::parse_offset;
 use crate::model::Offset;
 
 /// Store a group's checkpoint by hand

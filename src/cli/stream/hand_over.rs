@@ -10,8 +10,8 @@ use anyhow::Result;
 use rustix::event::{PollFd, PollFlags};
 
 use super::output::{Output, wait};
-use super::printer::Printer;
 use super::signals::Signals;
+use crate::cli::printer::Printer;
 use crate::log::{Consumer, Log, Reader, Reading};
 use crate::model::{Offset, Timestamp};
 

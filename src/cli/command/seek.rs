@@ -8,13 +8,13 @@ use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
 use serde::Serialize;
 
-use super::duration::parse_duration;
-use super::failure::Usage;
-use super::group_argument::{GroupArgument, complete_group};
-use super::listing::{print_json, print_lines};
-use super::range::{parse_offset, parse_start};
-use super::session::{LogArgument, Session};
-use super::when::parse_time;
+use crate::cli::failure::Usage;
+use crate::cli::group::{GroupArgument, complete_group};
+use crate::cli::listing::{print_json, print_lines};
+use crate::cli::session::{LogArgument, Session};
+use crate::cli::text::duration::parse_duration;
+use crate::cli::text::range::{parse_offset, parse_start};
+use crate::cli::text::when::parse_time;
 use crate::log::{Move, SeekTarget};
 use crate::model::{GroupName, Offset, Start, Timestamp};
 

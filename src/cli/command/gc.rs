@@ -4,8 +4,8 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
-use super::listing::{Listing, print_json};
-use super::session::{LogArgument, Session};
+use crate::cli::listing::{Listing, print_json};
+use crate::cli::session::{LogArgument, Session};
 use crate::log::Collection;
 use crate::model::{GroupName, Offset};
 use crate::policy::retention::Fate;

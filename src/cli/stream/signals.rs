@@ -8,8 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
+use thiserror::Error;
 
-use super::failure::Signalled;
+/// A signal came; what was to be saved is saved.
+#[derive(Debug, Error)]
+#[error("ended by signal {0}")]
+pub struct Signalled(pub i32);
 
 /// Watches for signals. Its handle becomes readable when one came.
 #[derive(Debug)]

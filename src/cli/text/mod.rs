@@ -1,0 +1,10 @@
+//! Values as text and back: times, durations, sizes, places in a log, records. Pure;
+//! what can't be read is told in one line.
+
+pub mod duration;
+pub mod escapes;
+pub mod range;
+pub mod record_json;
+pub mod size;
+pub mod template;
+pub mod when;

@@ -1,0 +1,13 @@
+//! The failure cases: each is made from public bug reports of tools that do this
+//! job, and keeps its id in its name. They run the real binary.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on panics")]
+
+#[path = "../sandbox/mod.rs"]
+mod sandbox;
+
+mod input;
+mod lock;
+mod path;
+mod pipe;
+mod torn;

@@ -1,0 +1,6 @@
+//! PIPE: pipes, buffering, signals, follow mode.
+
+mod closed_streams;
+mod follow;
+mod head;
+mod signals;

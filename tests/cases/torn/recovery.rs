@@ -1,0 +1,192 @@
+//! H004 to H008: what writers, readers and followers do about it.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::unclosed_100;
+use crate::sandbox::{
+    Expect, Outcome, Random, SECOND, Sandbox, Unclosed, append_bytes, batch_of, copy_tree, cut,
+    lines, offsets, rounds, same_bytes, status, tree, want,
+};
+
+/// One process counts on slowly from the log end and is killed in mid-run: the
+/// value of each record is its offset, in this round and in all before.
+fn count_until_killed(sandbox: &Sandbox, random: &mut Random, sync: &str) -> Vec<u64> {
+    let next = sandbox.all().outcome().stdout.iter().filter(|&&byte| byte == b'\n').count();
+    let command = sandbox.command(&format!("produce --receipt --sync {sync}"));
+    let mut producer = sandbox.spawn("producer", command);
+    let mut stdin = producer.child().stdin.take().unwrap();
+    let counter = std::thread::spawn(move || {
+        (next..)
+            .take_while(|n| {
+                std::io::Write::write_all(&mut stdin, format!("{n}\n").as_bytes()).is_ok()
+            })
+            .for_each(|_| std::thread::sleep(Duration::from_micros(300)));
+    });
+    std::thread::sleep(Duration::from_millis(random.between(1, 50)));
+    producer.kill();
+    counter.join().unwrap();
+    offsets(&String::from_utf8(producer.out()).unwrap())
+}
+
+fn every_killed_producer_keeps_what_it_acknowledged(settings: &str, sync: &str, seed: u64) {
+    let sandbox = Sandbox::with_config(settings);
+    let mut random = Random(seed);
+    for round in 0..rounds(40, 500) {
+        let acknowledged = count_until_killed(&sandbox, &mut random, sync);
+        assert!(
+            acknowledged.is_sorted_by(|a, b| a + 1 == *b),
+            "round {round}: receipts without a gap"
+        );
+        let all = sandbox.all().outcome().succeeded();
+        assert!(all.errors().is_empty() && all.notes().len() <= 1, "round {round}: {all}");
+        let stored = offsets(&all.text());
+        assert!(
+            stored.iter().copied().eq(0..stored.len() as u64),
+            "round {round}: no gap, nothing twice"
+        );
+        assert!(
+            acknowledged.last() < Some(&(stored.len() as u64)),
+            "round {round}: {acknowledged:?}"
+        );
+    }
+    assert!(sandbox.end() > 0, "the kills came in mid-run");
+}
+
+#[test]
+fn h004_what_a_killed_producer_acknowledged_is_there() {
+    every_killed_producer_keeps_what_it_acknowledged("segment-size=64M", "each", 4);
+}
+
+#[test]
+fn h004_what_a_killed_producer_acknowledged_is_there_across_rolls() {
+    every_killed_producer_keeps_what_it_acknowledged("segment-size=512", "1s", 44);
+}
+
+#[test]
+fn h005_the_end_of_the_log_does_not_count_a_torn_record() {
+    let sandbox = unclosed_100();
+    cut(&sandbox.active(), 3);
+    assert_eq!(shown_end(sandbox.tapelog("segments -J").outcome().succeeded()), 99);
+    let at_end = sandbox.tapelog("consume -o 99").outcome().succeeded().printed("");
+    assert!(at_end.errors().is_empty(), "{at_end}");
+    let beyond = sandbox.tapelog("consume -o 100").outcome().ended(status::RANGE).printed("");
+    assert_eq!(beyond.errors().len(), 1, "{beyond}");
+}
+
+/// The next offset of the last segment in a listing.
+fn shown_end(listing: Outcome) -> u64 {
+    let text = listing.text();
+    let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    last["next"].as_u64().unwrap()
+}
+
+#[test]
+fn h006_writers_never_append_behind_a_torn_record() {
+    let sandbox = Sandbox::new();
+    sandbox.mkx(10);
+    cut(&sandbox.active(), 3);
+    let first = lines("n", 1, 100);
+    sandbox.tapelog("produce").write_stdin(first).notes("", &["quarantine"]);
+    for run in 1..10 {
+        sandbox.produce("", lines("n", run * 100 + 1, run * 100 + 100));
+    }
+    sandbox.delete_indexes();
+    sandbox.all().prints(want(1, 9) + &lines("n", 1, 1000));
+    let numbers = sandbox.tapelog(r"consume -F %o\n").text();
+    assert!(offsets(&numbers).into_iter().eq(0..1009));
+}
+
+#[test]
+fn h006_each_recovery_is_told_once_and_keeps_its_own_bytes() {
+    let sandbox = unclosed_100();
+    for n in 1..=3 {
+        append_bytes(&sandbox.active(), format!("garbage {n}").as_bytes());
+        sandbox.tapelog("produce").write_stdin("x\n").notes("", &["quarantine"]);
+        sandbox.produce("", "y\n");
+        assert_eq!(sandbox.quarantine().len(), n, "nothing set aside is replaced");
+    }
+    sandbox.all().prints(want(1, 100) + "x\ny\nx\ny\nx\ny\n");
+}
+
+#[test]
+fn h006_readers_change_nothing_about_a_torn_tail() {
+    let sandbox = unclosed_100();
+    cut(&sandbox.active(), 3);
+    let before = fs::read(sandbox.active()).unwrap();
+    for line in ["consume", "consume -o -1", "segments", "gc --dry-run", "groups"] {
+        let outcome = sandbox.tapelog(line).outcome().succeeded();
+        assert!(outcome.errors().is_empty(), "{outcome}");
+    }
+    assert!(before == fs::read(sandbox.active()).unwrap());
+    assert!(sandbox.quarantine().is_empty());
+}
+
+#[test]
+fn h006_a_group_that_syncs_the_log_before_its_commit_keeps_the_torn_bytes_too() {
+    let sandbox = unclosed_100();
+    let active = sandbox.active();
+    cut(&active, 3);
+    let torn = fs::read(&active).unwrap()[batch_of("m-000099", &active).end as usize..].to_vec();
+    let consumed = sandbox.tapelog("consume -g g").outcome().succeeded().printed(want(1, 99));
+    assert!(consumed.errors().is_empty(), "{consumed}");
+    assert_eq!(sandbox.position("g"), 99);
+    let kept = fs::read(&active).unwrap().ends_with(&torn) || sandbox.quarantine() == [torn];
+    assert!(kept, "nothing is destroyed");
+    sandbox.tapelog("produce").write_stdin("x\n").outcome().succeeded().printed("");
+    sandbox.tapelog("consume -g g").prints("x\n");
+}
+
+#[test]
+fn h007_a_follower_waits_quietly_at_a_torn_tail() {
+    let sandbox = unclosed_100();
+    cut(&sandbox.active(), 5);
+    let mut follower = sandbox.spawn("follower", sandbox.command("consume -f -o earliest"));
+    follower.prints_within(SECOND, want(1, 99));
+    std::thread::sleep(rounds(SECOND, 5 * SECOND));
+    let used = follower.cpu_time();
+    assert!(used < Duration::from_millis(200), "it used {used:?} while it waited");
+    follower.signal(Signal::INT);
+    let end = follower.ends_within(SECOND);
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&end), Some(2), "{end}");
+    same_bytes(&follower.out(), want(1, 99).as_bytes(), "the follower");
+    assert!(follower.err().lines().count() <= 1, "{}", follower.err());
+}
+
+#[test]
+fn h007_a_follower_at_a_torn_tail_goes_on_once_a_writer_has_cut_it() {
+    let sandbox = unclosed_100();
+    cut(&sandbox.active(), 5);
+    let mut follower = sandbox.spawn("follower", sandbox.command("consume -f -o earliest"));
+    follower.prints_within(SECOND, want(1, 99));
+    sandbox.tapelog("produce").write_stdin("x\n").notes("", &["quarantine"]);
+    follower.prints_within(SECOND, want(1, 99) + "x\n");
+    sandbox.produce("", "y\n");
+    follower.prints_within(SECOND, want(1, 99) + "x\ny\n");
+    assert!(follower.runs());
+}
+
+#[test]
+fn h008_a_group_beyond_a_log_that_lost_its_tail_is_out_of_range() {
+    let sandbox = Sandbox::new();
+    let mut unclosed = Unclosed::start(&sandbox, "");
+    unclosed.append(&want(1, 90), 90);
+    let active = |log: &Path| log.join("00000000000000000000.log");
+    let after_90 = fs::read(active(unclosed.log())).unwrap();
+    unclosed.append(&want(91, 100), 100);
+    copy_tree(unclosed.log(), sandbox.log());
+    sandbox.tapelog("commit -g g 95").notes("", &["new group g at 95"]);
+    fs::write(active(sandbox.log()), after_90).unwrap();
+    let groups = tree(&sandbox.log().join("groups"));
+
+    let consumed = sandbox.tapelog("consume -g g").outcome().ended(status::RANGE).printed("");
+    assert_eq!(consumed.errors().len(), 1, "{consumed}");
+    consumed.with_words(&["95", "90"]);
+    assert_eq!(shown_end(sandbox.tapelog("segments -J").outcome()), 90);
+    assert!(tree(&sandbox.log().join("groups")) == groups, "the group stays where it was");
+    // The commit made the log durable up to 100: a writer must not go on at 90.
+    sandbox.tapelog("produce").write_stdin("x\n").fails(status::DAMAGE, &[]);
+}
