@@ -23,6 +23,11 @@ pub struct Collection {
 }
 
 impl Collection {
+    /// The segments that go, or went.
+    pub fn deleted(&self) -> impl Iterator<Item = &Fate> {
+        self.fates.iter().filter(|fate| fate.reason.deletes())
+    }
+
     /// The log start after this plan: the first segment that stays.
     fn start(&self) -> Option<Offset> {
         let stays = |fate: &&Fate| !fate.reason.deletes();
@@ -65,6 +70,8 @@ impl Log {
         let old = self.start()?;
         let start = plan.start().unwrap_or(old);
         if start > old {
+            // The plan trusts checkpoints that a power cut could still take back.
+            self.settle_groups()?;
             self.store_start(start)?;
         }
         drop(alone);
