@@ -88,6 +88,11 @@ fn only_disk_calls_the_system_for_files() {
                 why: "standard output as a file: whether it is a pipe",
             },
             Exception {
+                file: "src/cli/stream/signals.rs",
+                calls: &["std::fs", "fs::"],
+                why: "which signals are ignored stands in /proc only",
+            },
+            Exception {
                 file: "src/cli/command/seek.rs",
                 calls: &["std::fs", "fs::"],
                 why: "reads the file of --from-file, which is no part of a log",
