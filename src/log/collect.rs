@@ -3,13 +3,14 @@
 //! leaves files that no reader sees and the next gc removes.
 
 use super::error::{Error, Result};
-use super::groups::GroupsLock;
-use super::lock::AppendLock;
-use super::slot_file::SlotFile;
-use super::{Appender, Log, table};
 use crate::disk::{Access, LockMode};
 use crate::format::file_name;
 use crate::format::state::StartState;
+use crate::log::files::lock::AppendLock;
+use crate::log::files::slot_file::SlotFile;
+use crate::log::find::table;
+use crate::log::groups::status::GroupsLock;
+use crate::log::{Appender, Log};
 use crate::model::{Offset, Timestamp};
 use crate::policy::retention::{Fate, plan};
 

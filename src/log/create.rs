@@ -9,13 +9,13 @@ use std::path::Path;
 use super::Log;
 use super::error::{Error, Result};
 use super::home::Home;
-use super::lock::AppendLock;
-use super::slot_file::SlotFile;
-use super::whole_file;
 use crate::disk::{Access, Entry, read_full};
 use crate::format::file_name;
 use crate::format::settings::{FORMAT_VERSION, LogFile, LogFileError, Settings};
 use crate::format::state::{EndState, Mark, StartState};
+use crate::log::files::lock::AppendLock;
+use crate::log::files::slot_file::SlotFile;
+use crate::log::files::whole_file;
 use crate::model::{LogId, Offset, Timestamp};
 
 /// A settings file longer than this is none of ours.
@@ -76,7 +76,7 @@ impl Log {
         whole_file::replace_whole(self.home.disk(), &path, &bytes)
             .map_err(Error::io("write", &path))?;
         self.settings = settings;
-        super::table::refresh(self)?;
+        crate::log::find::table::refresh(self)?;
         Ok(())
     }
 }

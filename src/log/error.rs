@@ -190,6 +190,13 @@ pub enum OutOfRange {
     },
 }
 
+impl OutOfRange {
+    /// For an offset before the log start.
+    pub(crate) fn before_start(offset: Offset, start: Offset, end: Offset) -> OutOfRange {
+        OutOfRange::BeforeStart { offset, start, end, missing: start.since(offset) }
+    }
+}
+
 fn gone(next: Offset, start: Offset) -> String {
     match start.since(next) {
         0 => String::new(),

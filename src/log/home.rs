@@ -45,44 +45,44 @@ impl Home {
         &self.dir
     }
 
-    pub(super) fn tell(&self, note: &Note) {
+    pub(crate) fn tell(&self, note: &Note) {
         (self.tell)(note);
     }
 
-    pub(super) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.dir.join(name)
     }
 
-    pub(super) fn segment_path(&self, base: Offset) -> PathBuf {
+    pub(crate) fn segment_path(&self, base: Offset) -> PathBuf {
         self.path(file_name::segment(base))
     }
 
-    pub(super) fn groups_dir(&self) -> PathBuf {
+    pub(crate) fn groups_dir(&self) -> PathBuf {
         self.path(file_name::GROUPS)
     }
 
-    pub(super) fn open(&self, path: &Path, access: Access) -> Result<Box<dyn DiskFile>> {
+    pub(crate) fn open(&self, path: &Path, access: Access) -> Result<Box<dyn DiskFile>> {
         self.disk.open(path, access).map_err(Error::io("open", path))
     }
 
-    pub(super) fn open_segment(&self, base: Offset, access: Access) -> Result<Box<dyn DiskFile>> {
+    pub(crate) fn open_segment(&self, base: Offset, access: Access) -> Result<Box<dyn DiskFile>> {
         self.open(&self.segment_path(base), access)
     }
 
-    pub(super) fn exists(&self, path: &Path) -> Result<bool> {
+    pub(crate) fn exists(&self, path: &Path) -> Result<bool> {
         Ok(self.entry(path)?.is_some())
     }
 
-    pub(super) fn entry(&self, path: &Path) -> Result<Option<Entry>> {
+    pub(crate) fn entry(&self, path: &Path) -> Result<Option<Entry>> {
         self.disk.entry(path).map_err(Error::io("look at", path))
     }
 
-    pub(super) fn sync_dir(&self, path: &Path) -> Result<()> {
+    pub(crate) fn sync_dir(&self, path: &Path) -> Result<()> {
         self.disk.sync_dir(path).map_err(Error::io("sync", path))
     }
 
     /// The base offsets of the segments whose files are here, in order.
-    pub(super) fn list_segments(&self) -> Result<Vec<Offset>> {
+    pub(crate) fn list_segments(&self) -> Result<Vec<Offset>> {
         let names = self.disk.list(&self.dir).map_err(Error::io("list", &self.dir))?;
         let mut bases: Vec<Offset> =
             names.iter().filter_map(|name| file_name::parse_segment(name)).collect();

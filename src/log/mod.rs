@@ -3,49 +3,43 @@
 //! Everything here returns values and typed errors; it prints nothing and reads no
 //! clock.
 //!
-//! Reading the code: `append` and `read` are the main job, `tail` and `recover` what
-//! happens after a crash, `groups` and `collect` who is done with what.
+//! Reading the code: `write/append` and `read` are the main job, `find/tail` and
+//! `write/recover` what happens after a crash, `groups` and `collect` who is done
+//! with what.
 
-mod append;
-mod checkpoint;
 mod collect;
-mod consumer;
 mod create;
 mod error;
+mod files;
+mod find;
 mod groups;
-mod history;
 mod home;
-mod index_upkeep;
-mod locate;
-mod lock;
 mod note;
 mod read;
-mod recover;
 mod segments;
-mod slot_file;
-mod table;
-mod tail;
-mod whole_file;
+mod write;
 
-pub use append::{Appended, Appender};
 pub use collect::Collection;
-pub use consumer::{Claim, Consumer};
 pub use error::{Damage, Error, OutOfRange, Result};
-pub use groups::GroupStatus;
-pub use history::{Move, SeekTarget};
+pub use groups::consumer::{Claim, Consumer};
+pub use groups::seek::{Move, SeekTarget};
+pub use groups::status::GroupStatus;
 pub use home::Home;
 pub use note::Note;
 pub use read::{Piece, Reader, Reading};
 pub use segments::SegmentStatus;
+pub use write::append::Appender;
+pub use write::writer::Appended;
 
 use crate::disk::Access;
 use crate::format::file_name;
 use crate::format::settings::Settings;
 use crate::format::state::{EndState, StartState};
 use crate::model::{LogId, Offset, Start, Timestamp};
-use lock::AppendLock;
-use slot_file::SlotFile;
-use tail::Tail;
+use files::lock::AppendLock;
+use files::slot_file::SlotFile;
+use find::locate;
+use find::tail::{self, Tail};
 
 /// An open log. Cheap to clone; holds no file open.
 #[derive(Clone, Debug)]

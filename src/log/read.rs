@@ -2,15 +2,18 @@
 //! may be asked again; it never passes bad bytes, and it gives a verdict on them
 //! only when no append is in progress.
 
-use super::error::{Damage, Error, Result};
-use super::lock::AppendLock;
+use super::error::{Damage, Error, OutOfRange, Result};
 use super::note::Note;
-use super::table::SegmentTable;
-use super::tail::{judge_bad, missing_records, missing_segment, next_segment, open_if_there};
-use super::{Log, locate};
 use crate::format::batch::Header;
 use crate::format::body::{self, BodyError, Values};
 use crate::format::state::Mark;
+use crate::log::Log;
+use crate::log::files::lock::AppendLock;
+use crate::log::find::locate;
+use crate::log::find::table::SegmentTable;
+use crate::log::find::tail::{
+    judge_bad, missing_records, missing_segment, next_segment, open_if_there,
+};
 use crate::model::{Offset, Position};
 use crate::segment::{Bad, SegmentReader, Step};
 
@@ -188,7 +191,7 @@ impl Reader {
         }
         let start = self.log.start()?;
         if start > next {
-            return Err(locate::beyond(next, start, durable.max(start)));
+            return Err(OutOfRange::before_start(next, start, durable.max(start)).into());
         }
         Err(match &self.place {
             Place::In(reader) if reader.segment() == self.active_segment()? => {

@@ -2,9 +2,9 @@
 
 use super::Log;
 use super::error::{Damage, Error, Result};
-use super::table::SegmentTable;
-use super::tail::{Tail, open_if_there};
 use crate::format::batch::Place;
+use crate::log::find::table::SegmentTable;
+use crate::log::find::tail::{Tail, open_if_there};
 use crate::model::{GroupName, Offset, Position, SegmentFacts, SegmentState};
 use crate::policy::retention::{GroupPosition, needed_by};
 use crate::segment::{header_at, survey};

@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::error::{Error, Result};
-use super::home::Home;
-use super::note::Note;
 use crate::disk::{DiskLock, LockMode};
 use crate::format::file_name;
+use crate::log::error::{Error, Result};
+use crate::log::home::Home;
+use crate::log::note::Note;
 
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
@@ -17,14 +17,14 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The append lock of a log, to be taken for each append.
 #[derive(Debug)]
-pub(super) struct AppendLock {
+pub(crate) struct AppendLock {
     lock: Box<dyn DiskLock>,
     path: PathBuf,
 }
 
 /// The lock, taken; dropping this lets go.
 #[derive(Debug)]
-pub(super) struct Held<'a>(&'a dyn DiskLock);
+pub(crate) struct Held<'a>(&'a dyn DiskLock);
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
@@ -34,14 +34,14 @@ impl Drop for Held<'_> {
 }
 
 impl AppendLock {
-    pub(super) fn of(home: &Home) -> Result<AppendLock> {
+    pub(crate) fn of(home: &Home) -> Result<AppendLock> {
         let path = home.path(file_name::LOCK);
         let lock = home.disk().lock(&path).map_err(Error::io("open", &path))?;
         Ok(AppendLock { lock, path })
     }
 
     /// Takes the lock, waiting as long as it needs; says so after a second.
-    pub(super) fn acquire(&self, home: &Home) -> Result<Held<'_>> {
+    pub(crate) fn acquire(&self, home: &Home) -> Result<Held<'_>> {
         if !self.wait(LockMode::Exclusive, PATIENCE)? {
             home.tell(&Note::WaitingForLock(self.path.clone()));
             while !self.wait(LockMode::Exclusive, Duration::from_secs(3600))? {}
@@ -55,13 +55,13 @@ impl AppendLock {
     }
 
     /// Takes the lock if nobody has it in the way.
-    pub(super) fn try_acquire(&self, mode: LockMode) -> Result<Option<Held<'_>>> {
+    pub(crate) fn try_acquire(&self, mode: LockMode) -> Result<Option<Held<'_>>> {
         let taken = self.lock.try_acquire(mode).map_err(Error::io("lock", &self.path))?;
         Ok(taken.then(|| Held(self.lock.as_ref())))
     }
 
     /// Takes the lock shared if no append is in progress: for a reader's second look.
-    pub(super) fn try_shared(&self) -> Result<Option<Held<'_>>> {
+    pub(crate) fn try_shared(&self) -> Result<Option<Held<'_>>> {
         self.try_acquire(LockMode::Shared)
     }
 
@@ -71,7 +71,7 @@ impl AppendLock {
 }
 
 /// Takes `lock` within `limit`; says whether it did.
-pub(super) fn wait_for(
+pub(crate) fn wait_for(
     lock: &dyn DiskLock,
     path: &Path,
     mode: LockMode,

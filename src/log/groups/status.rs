@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use super::checkpoint::{self, COMMIT_PATIENCE, Checkpoint};
-use super::consumer::{Holder, holder};
-use super::error::{Error, Result};
-use super::{Log, locate, lock};
+use super::holder::{self, Holder};
 use crate::disk::{Access, DiskLock, LockMode};
 use crate::format::file_name;
+use crate::log::Log;
+use crate::log::error::{Error, Result};
+use crate::log::files::lock;
+use crate::log::find::locate;
 use crate::model::{GroupName, Offset, SegmentFacts, Timestamp};
 use crate::policy::retention::{GroupPosition, held_bytes};
 
@@ -36,12 +38,12 @@ pub struct GroupStatus {
 /// The lock on the directory of groups: shared by those who place a checkpoint,
 /// taken alone by gc while it decides what goes.
 #[derive(Debug)]
-pub(super) struct GroupsLock {
+pub(crate) struct GroupsLock {
     _lock: Box<dyn DiskLock>,
 }
 
 impl GroupsLock {
-    pub(super) fn take(log: &Log, mode: LockMode) -> Result<GroupsLock> {
+    pub(crate) fn take(log: &Log, mode: LockMode) -> Result<GroupsLock> {
         let path = log.home.groups_dir();
         let lock = log.home.disk().lock(&path).map_err(Error::io("open", &path))?;
         if lock::wait_for(lock.as_ref(), &path, mode, PATIENCE)? {
@@ -90,7 +92,7 @@ impl Log {
     }
 
     /// Makes durable what the groups say now: every checkpoint, and which there are.
-    pub(super) fn settle_groups(&self) -> Result<()> {
+    pub(crate) fn settle_groups(&self) -> Result<()> {
         let dir = self.home.groups_dir();
         for group in self.group_names()? {
             let path = checkpoint::path(self, &group);
@@ -133,7 +135,7 @@ impl Log {
             end,
             lag: end.since(position.next),
             lag_time: waiting.map_or(Duration::ZERO, |time| now.since(time)),
-            holder: holder(self, &position.group),
+            holder: holder::name(self, &position.group),
             held_bytes: held_bytes(segments, all, &position.group),
         })
     }

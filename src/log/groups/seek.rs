@@ -4,13 +4,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::checkpoint::{self, Checkpoint, Progress, SHORT_PATIENCE};
-use super::consumer::{Holder, make_group};
-use super::error::{Error, Result};
-use super::groups::GroupsLock;
-use super::{Bounds, Log, Note};
+use super::checkpoint::{self, Checkpoint, Progress};
+use super::consumer::make_group;
+use super::holder::{Holder, SHORT_PATIENCE};
+use super::status::GroupsLock;
 use crate::disk::{Access, LockMode, read_full, write_all};
 use crate::format::file_name;
+use crate::log::error::{Error, Result};
+use crate::log::{Bounds, Log, Note};
 use crate::model::{GroupName, Offset, Start, Timestamp};
 
 /// Where a seek goes.
@@ -53,7 +54,7 @@ impl Log {
     /// What a seek would do.
     ///
     /// # Errors
-    /// [`super::OutOfRange`]; [`Error::NoGroup`] for another group's position;
+    /// [`crate::log::OutOfRange`]; [`Error::NoGroup`] for another group's position;
     /// [`Error::NothingToUndo`]; what the disk says.
     pub fn plan_seek(&self, group: &GroupName, target: &SeekTarget) -> Result<Move> {
         let from = match checkpoint::read(self, group) {

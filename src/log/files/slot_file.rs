@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::error::{Error, Result};
-use super::home::Home;
-use super::note::Note;
 use super::whole_file;
 use crate::disk::{Access, DiskFile, read_full, write_all};
 use crate::format::slots::{self, FILE_LEN, OtherSlot, SLOT_LEN, Slots};
+use crate::log::error::{Error, Result};
+use crate::log::home::Home;
+use crate::log::note::Note;
 
 /// How often a bad slot is read again: a writer may be in the middle of it.
 const LOOKS: usize = 64;
 
 /// An open two-slot file.
 #[derive(Debug)]
-pub(super) struct SlotFile<T> {
+pub(crate) struct SlotFile<T> {
     file: Box<dyn DiskFile>,
     path: PathBuf,
     bytes: Vec<u8>,
@@ -30,7 +30,7 @@ pub(super) struct SlotFile<T> {
 
 impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
     /// Makes the file at `path`, durably; one that is there already stays.
-    pub(super) fn create(home: &Home, path: &Path, state: &T) -> Result<()> {
+    pub(crate) fn create(home: &Home, path: &Path, state: &T) -> Result<()> {
         let bytes = Self::born(path, state)?;
         match whole_file::create_whole(home.disk(), path, &bytes) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
@@ -39,7 +39,7 @@ impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
     }
 
     /// The bytes of a new file at `path`: both slots good.
-    pub(super) fn born(path: &Path, state: &T) -> Result<Vec<u8>> {
+    pub(crate) fn born(path: &Path, state: &T) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(FILE_LEN);
         for seq in 0..2 {
             let slot = slots::encode(seq, 0, state).ok_or_else(|| too_long(path))?;
@@ -52,7 +52,7 @@ impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
     ///
     /// # Errors
     /// [`Error::Io`] if it can't be read; [`Error::Unreadable`] if no slot is good.
-    pub(super) fn open(home: &Home, path: &Path, access: Access) -> Result<SlotFile<T>> {
+    pub(crate) fn open(home: &Home, path: &Path, access: Access) -> Result<SlotFile<T>> {
         let file = home.open(path, access)?;
         let mut bytes = Vec::new();
         let mut slots = None;
@@ -72,22 +72,22 @@ impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
     }
 
     /// Reads the file's state once.
-    pub(super) fn read(home: &Home, path: &Path) -> Result<T> {
+    pub(crate) fn read(home: &Home, path: &Path) -> Result<T> {
         Ok(Self::open(home, path, Access::Read)?.slots.newest.state)
     }
 
     /// What the file says.
-    pub(super) fn state(&self) -> &T {
+    pub(crate) fn state(&self) -> &T {
         &self.slots.newest.state
     }
 
     /// Whether somebody else wrote the file since; if so, the caller opens it anew.
-    pub(super) fn has_changed(&self) -> Result<bool> {
+    pub(crate) fn has_changed(&self) -> Result<bool> {
         Ok(read(self.file.as_ref(), &self.path)? != self.bytes)
     }
 
     /// Writes a new state, which a power cut may lose until [`sync`](Self::sync).
-    pub(super) fn store(&mut self, state: T) -> Result<()> {
+    pub(crate) fn store(&mut self, state: T) -> Result<()> {
         let newest = &self.slots.newest;
         let other_is_kept = self.slots.other == OtherSlot::Good(newest.kept);
         let (at, kept) = if self.newest_is_durable || !other_is_kept {
@@ -107,7 +107,7 @@ impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
     }
 
     /// Makes the newest state durable.
-    pub(super) fn sync(&mut self) -> Result<()> {
+    pub(crate) fn sync(&mut self) -> Result<()> {
         self.file.sync_data().map_err(Error::io("sync", &self.path))?;
         self.newest_is_durable = true;
         Ok(())

@@ -2,19 +2,19 @@
 //! active one, and whoever meets a bad or short one makes it anew, under the
 //! append lock, if that can be had at once.
 
-use super::Log;
-use super::error::{Error, Result};
-use super::lock::AppendLock;
-use super::note::Note;
 use crate::disk::{Access, DiskFile, LockMode};
 use crate::format::batch::Place;
 use crate::format::file_name;
 use crate::format::index_entry::{IndexEntry, IndexOf};
+use crate::log::Log;
+use crate::log::error::{Error, Result};
+use crate::log::files::lock::AppendLock;
+use crate::log::note::Note;
 use crate::model::{Offset, Position};
 use crate::segment::{INDEX_INTERVAL, Index, IndexError, SegmentReader, header_at};
 
 /// The index of the segment at `base`; `None` if there is none.
-pub(super) fn open(
+pub(crate) fn open(
     log: &Log,
     base: Offset,
     access: Access,
@@ -32,7 +32,7 @@ fn of(log: &Log, base: Offset) -> IndexOf {
 }
 
 /// Whether a batch really begins where `entry` says.
-pub(super) fn holds(
+pub(crate) fn holds(
     log: &Log,
     base: Offset,
     file: &dyn DiskFile,
@@ -44,7 +44,7 @@ pub(super) fn holds(
 
 /// The index of the active segment for a writer, complete up to `end`. `None`
 /// if it can't be kept, which costs later look-ups time and nothing else.
-pub(super) fn for_writer(log: &Log, base: Offset, end: Position) -> Option<Index> {
+pub(crate) fn for_writer(log: &Log, base: Offset, end: Position) -> Option<Index> {
     if log.settings.segment_size() <= INDEX_INTERVAL {
         return None;
     }
@@ -55,7 +55,7 @@ pub(super) fn for_writer(log: &Log, base: Offset, end: Position) -> Option<Index
 }
 
 /// Makes the index of a segment anew, if the lock can be had at once.
-pub(super) fn repair(log: &Log, base: Offset) -> Result<()> {
+pub(crate) fn repair(log: &Log, base: Offset) -> Result<()> {
     let lock = AppendLock::of(&log.home)?;
     if lock.try_acquire(LockMode::Exclusive)?.is_none() {
         return Ok(());

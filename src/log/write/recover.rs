@@ -5,13 +5,13 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::error::{Error, Result};
-use super::home::Home;
-use super::note::Note;
-use super::tail::Tail;
 use crate::disk::{DiskFile, read_full, write_all};
 use crate::format::file_name;
 use crate::format::state::Mark;
+use crate::log::error::{Error, Result};
+use crate::log::find::tail::Tail;
+use crate::log::home::Home;
+use crate::log::note::Note;
 use crate::model::{LogId, Position};
 use crate::segment::{SegmentReader, Step};
 
@@ -20,7 +20,7 @@ const CHUNK: usize = 256 << 10;
 
 /// Cuts the torn tail off the segment in `file`, which ends at `tail.mark`, and
 /// syncs what is left.
-pub(super) fn cut_torn_tail(home: &Home, file: &dyn DiskFile, tail: &Tail) -> Result<()> {
+pub(crate) fn cut_torn_tail(home: &Home, file: &dyn DiskFile, tail: &Tail) -> Result<()> {
     let path = home.segment_path(tail.mark.segment);
     let kept = set_aside(home, file, &tail.mark)?;
     file.set_len(tail.mark.position.get()).map_err(Error::io("cut", &path))?;
@@ -73,7 +73,7 @@ fn copy_from(from: &dyn DiskFile, position: Position, to: &dyn DiskFile) -> io::
 
 /// After a failed sync the kernel may hold bytes for clean that the disk never
 /// got: writes every batch from `from` on again, checked, in its place.
-pub(super) fn rewrite_from(
+pub(crate) fn rewrite_from(
     home: &Home,
     log: LogId,
     file: Box<dyn DiskFile>,

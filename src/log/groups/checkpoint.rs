@@ -4,29 +4,31 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::error::{Error, Result};
-use super::slot_file::SlotFile;
-use super::{Appender, Bounds, Log, OutOfRange, locate, lock, whole_file};
+use super::holder;
 use crate::disk::{Access, DiskLock, LockMode};
 use crate::format::file_name;
 use crate::format::state::CheckpointState;
+use crate::log::error::{Error, Result};
+use crate::log::files::lock;
+use crate::log::files::slot_file::SlotFile;
+use crate::log::files::whole_file;
+use crate::log::find::locate;
+use crate::log::{Appender, Bounds, Log, OutOfRange};
 use crate::model::{GroupName, Offset, Timestamp};
 
 /// How long `commit` waits for somebody else's update to end.
-pub(super) const COMMIT_PATIENCE: Duration = Duration::from_secs(5);
-/// How long anyone waits for a lock that is only looked at by somebody else.
-pub(super) const SHORT_PATIENCE: Duration = Duration::from_millis(200);
+pub(crate) const COMMIT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where a group goes on, and when the record before that was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     pub next: Offset,
     pub before: Option<Timestamp>,
 }
 
 /// A checkpoint that this process may change.
 #[derive(Debug)]
-pub(super) struct Checkpoint {
+pub(crate) struct Checkpoint {
     file: SlotFile<CheckpointState>,
     /// Held for as long as this lives.
     _lock: Box<dyn DiskLock>,
@@ -36,7 +38,7 @@ pub(super) struct Checkpoint {
 
 impl Checkpoint {
     /// Takes the checkpoint of `group` within `patience`; `None` if there is no such group.
-    pub(super) fn take(
+    pub(crate) fn take(
         log: &Log,
         group: &GroupName,
         patience: Duration,
@@ -52,16 +54,16 @@ impl Checkpoint {
         Ok(Some(Checkpoint { file, _lock: lock, durable: Offset::ZERO }))
     }
 
-    pub(super) fn next(&self) -> Offset {
+    pub(crate) fn next(&self) -> Offset {
         self.file.state().next
     }
 
-    pub(super) fn state(&self) -> &CheckpointState {
+    pub(crate) fn state(&self) -> &CheckpointState {
         self.file.state()
     }
 
     /// Stores where the group goes on; a power cut may take it back until [`sync`](Self::sync).
-    pub(super) fn store(&mut self, log: &Log, progress: Progress, now: Timestamp) -> Result<()> {
+    pub(crate) fn store(&mut self, log: &Log, progress: Progress, now: Timestamp) -> Result<()> {
         if self.durable < progress.next {
             self.durable = ensure_durable(log, progress.next)?;
         }
@@ -71,17 +73,17 @@ impl Checkpoint {
         self.file.store(state)
     }
 
-    pub(super) fn sync(&mut self) -> Result<()> {
+    pub(crate) fn sync(&mut self) -> Result<()> {
         self.file.sync()
     }
 }
 
-pub(super) fn path(log: &Log, group: &GroupName) -> PathBuf {
+pub(crate) fn path(log: &Log, group: &GroupName) -> PathBuf {
     log.home.groups_dir().join(file_name::checkpoint(group))
 }
 
 /// What the checkpoint of `group` says; `None` if there is no such group.
-pub(super) fn read(log: &Log, group: &GroupName) -> Result<Option<CheckpointState>> {
+pub(crate) fn read(log: &Log, group: &GroupName) -> Result<Option<CheckpointState>> {
     let path = path(log, group);
     match SlotFile::<CheckpointState>::read(&log.home, &path) {
         Ok(state) => {
@@ -100,7 +102,7 @@ fn unreadable(path: PathBuf, what: &str) -> Error {
 
 /// Makes the checkpoint of a new group, durably. The caller holds the shared lock
 /// on the groups and has checked that the log holds `progress`.
-pub(super) fn create(
+pub(crate) fn create(
     log: &Log,
     group: &GroupName,
     progress: Progress,
@@ -113,7 +115,7 @@ pub(super) fn create(
 }
 
 /// Puts a new checkpoint in place of one that can't be read.
-pub(super) fn replace(
+pub(crate) fn replace(
     log: &Log,
     group: &GroupName,
     progress: Progress,
@@ -144,7 +146,7 @@ fn take_lock(
             Err(error) => return Err(Error::io("open", path)(error)),
         };
         if !lock::wait_for(lock.as_ref(), path, LockMode::Exclusive, patience)? {
-            return Err(super::consumer::busy(log, group));
+            return Err(holder::busy(log, group));
         }
         if lock.is_at(path).map_err(Error::io("look at", path))? {
             return Ok(Some(lock));
@@ -165,7 +167,7 @@ fn is_of(log: &Log, group: &GroupName, path: &Path, state: &CheckpointState) -> 
 }
 
 /// Whether the log still holds what a group at `state` will read next.
-pub(super) fn check(log: &Log, state: &CheckpointState, bounds: &Bounds) -> Result<()> {
+pub(crate) fn check(log: &Log, state: &CheckpointState, bounds: &Bounds) -> Result<()> {
     let (group, next) = (state.group.clone(), state.next);
     if bounds.check(next).is_err() {
         let (start, end) = (bounds.start, bounds.end);
@@ -181,7 +183,7 @@ pub(super) fn check(log: &Log, state: &CheckpointState, bounds: &Bounds) -> Resu
 }
 
 /// The append time of the record before `next`, if the log still holds it.
-pub(super) fn time_before(log: &Log, next: Offset, bounds: &Bounds) -> Result<Option<Timestamp>> {
+pub(crate) fn time_before(log: &Log, next: Offset, bounds: &Bounds) -> Result<Option<Timestamp>> {
     if next <= bounds.start {
         return Ok(None);
     }
@@ -189,7 +191,7 @@ pub(super) fn time_before(log: &Log, next: Offset, bounds: &Bounds) -> Result<Op
 }
 
 /// Makes sure that all before `offset` is synced; says how far the log is known to be.
-pub(super) fn ensure_durable(log: &Log, offset: Offset) -> Result<Offset> {
+pub(crate) fn ensure_durable(log: &Log, offset: Offset) -> Result<Offset> {
     let end = log.end_state()?;
     match end {
         Some(end) if end.durable.offset >= offset => return Ok(end.durable.offset),

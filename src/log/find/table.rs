@@ -6,20 +6,20 @@
 
 use std::path::PathBuf;
 
-use super::Log;
-use super::error::{Damage, Error, Result};
-use super::home::Home;
-use super::lock::AppendLock;
 use super::tail::open_if_there;
 use crate::disk::{Access, DiskFile, LockMode, read_full, write_all};
 use crate::format::file_name;
 use crate::format::segment_row::{ROW_LEN, TableHeader, decode_row, encode_row};
+use crate::log::Log;
+use crate::log::error::{Damage, Error, OutOfRange, Result};
+use crate::log::files::lock::AppendLock;
+use crate::log::home::Home;
 use crate::model::{LogId, Offset, Position, SegmentFacts, Timestamp};
 use crate::segment::survey;
 
 /// The sealed segments of a log as they were when the table was loaded.
 #[derive(Debug)]
-pub(super) struct SegmentTable {
+pub(crate) struct SegmentTable {
     rows: Rows,
     /// The base offset of the newest segment; the log start if there is none yet.
     pub active: Offset,
@@ -37,7 +37,7 @@ enum Rows {
 
 impl SegmentTable {
     /// The table of `log`.
-    pub(super) fn load(log: &Log) -> Result<SegmentTable> {
+    pub(crate) fn load(log: &Log) -> Result<SegmentTable> {
         if let Some(table) = Self::current(log)? {
             return Ok(table);
         }
@@ -52,7 +52,7 @@ impl SegmentTable {
     }
 
     /// The table of `log` for a writer, who holds the append lock.
-    pub(super) fn load_locked(log: &Log) -> Result<SegmentTable> {
+    pub(crate) fn load_locked(log: &Log) -> Result<SegmentTable> {
         if let Some(table) = Self::current(log)? {
             return Ok(table);
         }
@@ -130,7 +130,7 @@ impl SegmentTable {
     }
 
     /// How many sealed segments there are.
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         match &self.rows {
             Rows::Stored { header, .. } => header.rows,
             Rows::Listed(rows) => rows.len() as u64,
@@ -139,7 +139,7 @@ impl SegmentTable {
 
     /// The sealed segment `number`, oldest first. `None` beyond the last one, or
     /// where the file turns out to be garbage.
-    pub(super) fn row(&self, number: u64) -> Option<SegmentFacts> {
+    pub(crate) fn row(&self, number: u64) -> Option<SegmentFacts> {
         match &self.rows {
             Rows::Listed(rows) => rows.get(usize::try_from(number).ok()?).cloned(),
             Rows::Stored { file, header, log } => {
@@ -159,14 +159,14 @@ impl SegmentTable {
     }
 
     /// The sealed segment that holds `offset`.
-    pub(super) fn find(&self, offset: Offset) -> Option<SegmentFacts> {
+    pub(crate) fn find(&self, offset: Offset) -> Option<SegmentFacts> {
         let facts = self.row(self.count_where(|facts| facts.next <= offset))?;
         (facts.base <= offset).then_some(facts)
     }
 
     /// The base offset of the segment that holds `offset`, or will hold it. A table
     /// whose file turns out to be garbage is replaced by one from the directory.
-    pub(super) fn holder_of(&mut self, log: &Log, offset: Offset) -> Result<Offset> {
+    pub(crate) fn holder_of(&mut self, log: &Log, offset: Offset) -> Result<Offset> {
         for _ in 0..2 {
             if let Some(facts) = self.find(offset) {
                 return Ok(facts.base);
@@ -177,11 +177,11 @@ impl SegmentTable {
             *self = Self::listed(log)?.0;
         }
         let bounds = log.bounds()?;
-        Err(super::locate::beyond(offset, bounds.start, bounds.end))
+        Err(OutOfRange::before_start(offset, bounds.start, bounds.end).into())
     }
 
     /// Every sealed segment, oldest first, each beginning where the one before it ends.
-    pub(super) fn all(&mut self, log: &Log, start: Offset) -> Result<Vec<SegmentFacts>> {
+    pub(crate) fn all(&mut self, log: &Log, start: Offset) -> Result<Vec<SegmentFacts>> {
         let rows: Vec<SegmentFacts> = self.rows_from(start).collect();
         let ends = std::iter::once(start).chain(rows.iter().map(|facts| facts.next));
         let begins = rows.iter().map(|facts| facts.base).chain([self.active]);
@@ -193,12 +193,12 @@ impl SegmentTable {
     }
 
     /// The first sealed segment with a record appended at or after `time`.
-    pub(super) fn find_time(&self, time: Timestamp) -> Option<SegmentFacts> {
+    pub(crate) fn find_time(&self, time: Timestamp) -> Option<SegmentFacts> {
         self.row(self.count_where(|facts| facts.last_time.is_none_or(|last| last < time)))
     }
 
     /// The base offset of the segment after the one at `base`, if both are known.
-    pub(super) fn base_after(&self, base: Offset) -> Option<Offset> {
+    pub(crate) fn base_after(&self, base: Offset) -> Option<Offset> {
         self.find(base).filter(|facts| facts.base == base).map(|facts| facts.next)
     }
 
@@ -217,13 +217,13 @@ impl SegmentTable {
 }
 
 /// Whether the stored table is complete now, so that [`add`] may follow.
-pub(super) fn is_current(log: &Log) -> Result<bool> {
+pub(crate) fn is_current(log: &Log) -> Result<bool> {
     Ok(SegmentTable::current(log)?.is_some())
 }
 
 /// Adds the newly sealed segment to a table that was complete before the segment
 /// after it was made. The caller holds the append lock.
-pub(super) fn add(log: &Log, sealed: &SegmentFacts) -> Result<()> {
+pub(crate) fn add(log: &Log, sealed: &SegmentFacts) -> Result<()> {
     let path = path(&log.home);
     let file = log.home.open(&path, Access::ReadWrite)?;
     let header = read_header(file.as_ref(), log.id).map_err(Error::io("read", &path))?;
@@ -239,7 +239,7 @@ pub(super) fn add(log: &Log, sealed: &SegmentFacts) -> Result<()> {
 }
 
 /// Writes the table anew from the directory. The caller holds the append lock.
-pub(super) fn refresh(log: &Log) -> Result<()> {
+pub(crate) fn refresh(log: &Log) -> Result<()> {
     let (table, stamp) = SegmentTable::listed(log)?;
     // A table that is saved says that the names are in order.
     if table.damage.is_some() { Ok(()) } else { table.save(log, stamp) }

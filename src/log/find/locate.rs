@@ -3,21 +3,22 @@
 //! index say is checked against the segment; if it does not hold, the scan begins
 //! at the segment's first batch.
 
-use super::error::{Error, Result};
-use super::note::Note;
+use super::index_upkeep;
 use super::table::SegmentTable;
 use super::tail::{missing_segment, next_segment, open_if_there};
-use super::{Log, OutOfRange, index_upkeep};
 use crate::disk::{Access, DiskFile};
 use crate::format::batch::Header;
 use crate::format::file_name;
 use crate::format::index_entry::IndexEntry;
+use crate::log::error::{Error, Result};
+use crate::log::note::Note;
+use crate::log::{Log, OutOfRange};
 use crate::model::{Offset, Position, Timestamp};
 use crate::segment::{INDEX_INTERVAL, Index, IndexError, SegmentReader};
 
 /// A reader before the batch that holds `offset`, or at the log end if that is
 /// where `offset` is. `None` if the segment that would hold it is not made yet.
-pub(super) fn reader_at(
+pub(crate) fn reader_at(
     log: &Log,
     table: &mut SegmentTable,
     offset: Offset,
@@ -31,7 +32,7 @@ pub(super) fn reader_at(
 }
 
 /// The first offset appended at or after `time`; beyond the last good batch if there is none.
-pub(super) fn first_at(log: &Log, time: Timestamp) -> Result<Offset> {
+pub(crate) fn first_at(log: &Log, time: Timestamp) -> Result<Offset> {
     let table = SegmentTable::load(log)?;
     let base = table.find_time(time).map_or(table.active, |facts| facts.base);
     let find = |index: &Index| index.find_time(time);
@@ -40,7 +41,7 @@ pub(super) fn first_at(log: &Log, time: Timestamp) -> Result<Offset> {
 }
 
 /// When the record at `offset` was appended; `None` if no good batch holds it.
-pub(super) fn append_time(log: &Log, offset: Offset) -> Result<Option<Timestamp>> {
+pub(crate) fn append_time(log: &Log, offset: Offset) -> Result<Option<Timestamp>> {
     let mut table = SegmentTable::load(log)?;
     let Some(mut reader) = reader_at(log, &mut table, offset)? else { return Ok(None) };
     let path = log.home.segment_path(reader.segment());
@@ -52,16 +53,12 @@ pub(super) fn append_time(log: &Log, offset: Offset) -> Result<Option<Timestamp>
 fn absent(log: &Log, base: Offset, offset: Offset) -> Result<Option<SegmentReader>> {
     let bounds = log.bounds()?;
     if offset < bounds.start {
-        return Err(beyond(offset, bounds.start, bounds.end));
+        return Err(OutOfRange::before_start(offset, bounds.start, bounds.end).into());
     }
     if offset >= bounds.end && base == offset {
         return Ok(None);
     }
     Err(missing_segment(&log.home, base, offset))
-}
-
-pub(super) fn beyond(offset: Offset, start: Offset, end: Offset) -> Error {
-    OutOfRange::BeforeStart { offset, start, end, missing: start.since(offset) }.into()
 }
 
 /// A reader of the segment at `base`, or of a later one, before the first batch

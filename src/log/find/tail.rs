@@ -3,19 +3,19 @@
 //! until there is no good one. What stands there, torn or damaged, is judged by
 //! [`crate::policy::verdict`]. Nothing is changed here.
 
-use super::Log;
-use super::error::{Damage, Error, Result};
-use super::home::Home;
 use crate::disk::{Access, DiskFile, read_full};
 use crate::format::batch::{HEADER_LEN, Header, MAGIC, Place};
 use crate::format::state::{EndState, Mark};
+use crate::log::Log;
+use crate::log::error::{Damage, Error, Result};
+use crate::log::home::Home;
 use crate::model::{LogId, Offset, Position, Timestamp};
 use crate::policy::verdict::{Surroundings, Verdict, judge};
 use crate::segment::{Bad, SegmentReader, Step, header_at};
 
 /// The end of a log, found.
 #[derive(Clone, Debug)]
-pub(super) struct Tail {
+pub(crate) struct Tail {
     /// Where the good batches end.
     pub mark: Mark,
     /// Where the last good batch begins; `mark.position` if the segment is empty.
@@ -34,7 +34,7 @@ pub(super) struct Tail {
 ///
 /// # Errors
 /// [`Error::Damage`] where safe records are missing or wrong; what the disk says.
-pub(super) fn find(log: &Log, end: Option<&EndState>, boot: &str) -> Result<Tail> {
+pub(crate) fn find(log: &Log, end: Option<&EndState>, boot: &str) -> Result<Tail> {
     let (home, id) = (&log.home, log.id);
     let is_good = match end {
         Some(end) => ends_with_last_batch(home, id, end)?,
@@ -94,7 +94,7 @@ fn ends_with_last_batch(home: &Home, id: LogId, end: &EndState) -> Result<bool> 
     Ok(good && reader.position() == written.position && reader.next_offset() == written.offset)
 }
 
-pub(super) fn open_if_there(home: &Home, base: Offset) -> Result<Option<Box<dyn DiskFile>>> {
+pub(crate) fn open_if_there(home: &Home, base: Offset) -> Result<Option<Box<dyn DiskFile>>> {
     match home.open_segment(base, Access::Read) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.is_not_found() => Ok(None),
@@ -158,7 +158,7 @@ fn walk(home: &Home, id: LogId, tail: &mut Tail) -> Result<()> {
 }
 
 /// The segment that begins where `reader`'s ends, if there is one.
-pub(super) fn next_segment(
+pub(crate) fn next_segment(
     home: &Home,
     reader: &SegmentReader,
 ) -> Result<Option<Box<dyn DiskFile>>> {
@@ -177,7 +177,7 @@ fn no_segment(home: &Home, tail: &Tail) -> Result<()> {
     Err(missing_segment(home, tail.mark.segment, tail.mark.offset))
 }
 
-pub(super) fn missing_segment(home: &Home, base: Offset, offset: Offset) -> Error {
+pub(crate) fn missing_segment(home: &Home, base: Offset, offset: Offset) -> Error {
     let what = "the segment is missing".to_owned();
     Damage { path: home.segment_path(base), position: Position::ZERO, offset, what }.into()
 }
@@ -190,7 +190,7 @@ fn nothing_safe_is_missing(home: &Home, tail: &Tail) -> Result<()> {
 }
 
 /// The log ends before its durable mark.
-pub(super) fn missing_records(home: &Home, mark: &Mark, durable: Offset) -> Error {
+pub(crate) fn missing_records(home: &Home, mark: &Mark, durable: Offset) -> Error {
     let what = format!("the log ends here, but all before offset {durable} was synced");
     let path = home.segment_path(mark.segment);
     Damage { path, position: mark.position, offset: mark.offset, what }.into()
@@ -200,7 +200,7 @@ pub(super) fn missing_records(home: &Home, mark: &Mark, durable: Offset) -> Erro
 ///
 /// # Errors
 /// [`Error::Damage`] if it is no torn tail; what the disk says.
-pub(super) fn judge_bad(
+pub(crate) fn judge_bad(
     home: &Home,
     id: LogId,
     segment: Offset,

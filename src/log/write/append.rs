@@ -1,0 +1,131 @@
+//! Appending. A writer takes the append lock for each batch, reads `end` to see
+//! whether somebody else wrote meanwhile, writes the batch behind the last one
+//! and says so in `end`. Syncing goes on without the lock; the durable mark is
+//! raised afterwards, under it.
+//!
+//! ```text
+//! lock ── end ── roll? ── write batch ── write end ── unlock           append
+//! capture end ── fdatasync ── lock ── raise durable in end ── unlock   sync
+//! ```
+
+use super::prepare::WriterState;
+use super::writer::{Appended, Writer};
+use crate::format::batch::HEADER_LEN;
+use crate::format::body::Body;
+use crate::log::Log;
+use crate::log::error::{Error, Result};
+use crate::log::files::lock::AppendLock;
+use crate::model::{Offset, Timestamp};
+
+/// A writer of one log. Any number may be at work, in any number of processes.
+#[derive(Debug)]
+pub struct Appender {
+    log: Log,
+    lock: AppendLock,
+    state: Option<WriterState>,
+    /// An append failed: nothing more is appended.
+    failed: bool,
+    /// A sync failed: nothing more is said to be durable.
+    sync_failed: bool,
+}
+
+impl Appender {
+    /// A writer of `log`. Mends a torn tail.
+    ///
+    /// # Errors
+    /// [`Error::Damage`] where the log's end, or the names of its segments, are
+    /// damaged; what the disk says.
+    pub fn open(log: &Log) -> Result<Appender> {
+        let lock = AppendLock::of(&log.home)?;
+        let mut appender =
+            Appender { log: log.clone(), lock, state: None, failed: false, sync_failed: false };
+        appender.locked(|_| Ok(()))?;
+        Ok(appender)
+    }
+
+    /// Appends the records of `body` as one batch at `now`. They are safe only
+    /// after a [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// [`Error::Full`]; [`Error::Damage`] met; what the disk says, after which this
+    /// writer stores nothing more.
+    pub fn append(&mut self, body: &Body<'_>, now: Timestamp) -> Result<Appended> {
+        if self.failed || self.sync_failed {
+            return Err(Error::Failed);
+        }
+        let appended = self.locked(|writer| writer.append(body, now));
+        self.failed = matches!(&appended, Err(error) if !error.leaves_the_log_as_it_was());
+        appended
+    }
+
+    /// Makes everything appended before this call durable and says up to where the
+    /// log is. On an error nothing is known of what was not yet durable.
+    ///
+    /// # Errors
+    /// What the disk says; this writer stores nothing more then.
+    pub fn sync(&mut self) -> Result<Offset> {
+        let Some(state) = self.state.as_ref().filter(|_| !self.sync_failed) else {
+            return Err(Error::Failed);
+        };
+        let captured = state.end.state().written;
+        if state.end.state().durable.offset >= captured.offset {
+            return Ok(captured.offset);
+        }
+        let synced = state.segment.file().sync_data();
+        let path = self.log.home.segment_path(captured.segment);
+        let failed = synced.map_err(Error::io("sync", path)).err();
+        self.sync_failed = failed.is_some();
+        self.locked(|writer| match failed {
+            None => writer.raise_durable(captured),
+            Some(error) => {
+                writer.mark_suspect();
+                Err(error)
+            }
+        })
+    }
+
+    /// Seals the active segment, if it holds a record, and begins a new one.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn seal(&mut self) -> Result<()> {
+        self.locked(|writer| if writer.is_empty() { Ok(()) } else { writer.roll() })
+    }
+
+    /// Seals the active segment if it is past its age.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn seal_if_old(&mut self, now: Timestamp) -> Result<()> {
+        self.locked(|writer| if writer.is_old(now) { writer.roll() } else { Ok(()) })
+    }
+
+    /// How many bytes of records one batch should hold at most, so that segments
+    /// keep their size.
+    pub fn batch_room(&self) -> usize {
+        const PIECE: u64 = 128 << 10;
+        let header = HEADER_LEN as u64;
+        self.log.settings.segment_size().saturating_sub(header).min(PIECE) as usize
+    }
+
+    /// Does `work` under the append lock, the end of the log known and whole.
+    fn locked<T>(&mut self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
+        let _held = self.lock.acquire(&self.log.home)?;
+        let current = match &self.state {
+            Some(state) => !state.end.has_changed()? && is_in_place(&self.log, state)?,
+            None => false,
+        };
+        if !current {
+            self.state = None;
+            self.state = Some(WriterState::prepare(&self.log)?);
+        }
+        let Some(state) = self.state.as_mut() else { return Err(Error::Failed) };
+        work(&mut Writer { log: &self.log, state })
+    }
+}
+
+/// Whether the segment that is open is still the one in the log's directory.
+fn is_in_place(log: &Log, state: &WriterState) -> Result<bool> {
+    let path = log.home.segment_path(state.segment.segment());
+    state.segment.file().is_at(&path).map_err(Error::io("look at", path))
+}

@@ -1,0 +1,178 @@
+//! A writer that holds the append lock, the end of the log known and whole: it
+//! appends, raises the durable mark, and begins new segments.
+
+use super::prepare::{WriterState, create_segment, sealed_bytes};
+use crate::format::batch::{MAX_BATCH, MAX_SINGLE};
+use crate::format::body::Body;
+use crate::format::index_entry::IndexEntry;
+use crate::format::state::{EndState, Mark};
+use crate::log::Log;
+use crate::log::error::{Error, Result};
+use crate::log::find::{index_upkeep, table};
+use crate::model::{Offset, Position, SegmentFacts, SegmentState, Timestamp};
+use crate::policy::rolling::{ActiveSegment, Limits, is_old, must_roll};
+use crate::segment::{NewBatch, SegmentWriter};
+
+/// What an append did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The offset of the first record.
+    pub base: Offset,
+    /// The offset after the last one: the log end.
+    pub next: Offset,
+}
+
+/// A writer that holds the lock.
+pub(crate) struct Writer<'a> {
+    pub(crate) log: &'a Log,
+    pub(crate) state: &'a mut WriterState,
+}
+
+impl Writer<'_> {
+    pub(crate) fn append(&mut self, body: &Body<'_>, now: Timestamp) -> Result<Appended> {
+        bound(body)?;
+        let bytes = SegmentWriter::batch_len(body);
+        let now = now.max(self.state.end.state().time);
+        self.check_room(bytes)?;
+        if must_roll(&self.active(), bytes, now, &self.limits()) {
+            self.roll()?;
+        }
+        let base = self.state.end.state().written.offset;
+        let next = base.forward(u64::from(body.records)).ok_or(Error::Failed)?;
+        let synced = self.state.end.state().durable.offset;
+        let batch = NewBatch { base, next, synced, time: now, body: *body };
+        let path = self.log.home.segment_path(self.state.segment.segment());
+        let begin = self.state.segment.append(&batch).map_err(Error::io("write", path))?;
+        self.write_end(begin, next, now)?;
+        self.state.first_time.get_or_insert(now);
+        self.add_to_index(IndexEntry { offset: base, position: begin, time: now });
+        Ok(Appended { base, next })
+    }
+
+    pub(crate) fn is_old(&self, now: Timestamp) -> bool {
+        is_old(&self.active(), now, &self.limits())
+    }
+
+    fn limits(&self) -> Limits {
+        let settings = &self.log.settings;
+        Limits { bytes: settings.segment_size(), age: settings.segment_age() }
+    }
+
+    fn active(&self) -> ActiveSegment {
+        let bytes = self.state.segment.position().get();
+        ActiveSegment { bytes, first_time: self.state.first_time }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.state.segment.position() == Position::ZERO
+    }
+
+    /// Refuses what would make the log larger than it may be.
+    fn check_room(&mut self, incoming: u64) -> Result<()> {
+        let Some(limit) = self.log.settings.max_log_size else { return Ok(()) };
+        let fits = |state: &WriterState| {
+            let bytes = state.sealed_bytes.saturating_add(state.segment.position().get());
+            bytes.saturating_add(incoming) <= limit
+        };
+        if !fits(self.state) {
+            // gc may have made room.
+            self.state.sealed_bytes = sealed_bytes(self.log)?;
+        }
+        if fits(self.state) { Ok(()) } else { Err(Error::Full { limit }) }
+    }
+
+    fn write_end(&mut self, last_batch: Position, next: Offset, time: Timestamp) -> Result<()> {
+        let written = Mark {
+            segment: self.state.segment.segment(),
+            position: self.state.segment.position(),
+            offset: next,
+        };
+        let old = self.state.end.state();
+        let new = EndState { written, last_batch, time, ..old.clone() };
+        self.state.end.store(new)
+    }
+
+    /// A failure here costs a later look-up time; the next writer fills it in.
+    fn add_to_index(&mut self, entry: IndexEntry) {
+        if let Some(index) = &mut self.state.index
+            && index.wants(entry.position)
+            && index.push(entry).is_err()
+        {
+            self.state.index = None;
+        }
+    }
+
+    pub(crate) fn raise_durable(&mut self, captured: Mark) -> Result<Offset> {
+        let old = self.state.end.state();
+        if old.durable.offset < captured.offset {
+            let new = EndState { durable: captured, ..old.clone() };
+            self.state.end.store(new)?;
+        }
+        Ok(captured.offset)
+    }
+
+    /// Tells the next writer, as well as it can, that a sync failed.
+    pub(crate) fn mark_suspect(&mut self) {
+        let suspect = EndState { suspect: true, ..self.state.end.state().clone() };
+        let _ = self.state.end.store(suspect);
+    }
+
+    /// Seals the active segment and begins the next one.
+    pub(crate) fn roll(&mut self) -> Result<()> {
+        let sealed = self.sealed_facts();
+        let path = self.log.home.segment_path(sealed.base);
+        if let Err(error) = self.state.segment.file().sync_data() {
+            self.mark_suspect();
+            return Err(Error::io("sync", path)(error));
+        }
+        let written = self.state.end.state().written;
+        self.raise_durable(written)?;
+        let complete = table::is_current(self.log)?;
+        let file = create_segment(self.log, sealed.next)?;
+        let index = index_upkeep::for_writer(self.log, sealed.next, Position::ZERO);
+        let beginning = Mark::beginning_of(sealed.next);
+        let old = self.state.end.state();
+        let new = EndState {
+            written: beginning,
+            last_batch: beginning.position,
+            durable: beginning,
+            ..old.clone()
+        };
+        self.state.end.store(new.clone())?;
+        self.state.end.sync()?;
+        // Now the older line goes too: whatever another process writes over one of
+        // them, the other is durable and speaks of this segment.
+        self.state.end.store(new)?;
+        // The table is derived: without it a reader lists the directory.
+        let _ = if complete { table::add(self.log, &sealed) } else { table::refresh(self.log) };
+        self.state.segment = SegmentWriter::new(file, self.log.id, sealed.next, beginning.position);
+        self.state.index = index;
+        self.state.first_time = None;
+        self.state.sealed_bytes += sealed.bytes;
+        Ok(())
+    }
+
+    fn sealed_facts(&self) -> SegmentFacts {
+        let end = self.state.end.state();
+        let base = self.state.segment.segment();
+        SegmentFacts {
+            base,
+            next: end.written.offset,
+            // Only a segment that was replaced after it was sealed has gaps.
+            records: end.written.offset.since(base),
+            bytes: self.state.segment.position().get(),
+            first_time: self.state.first_time,
+            last_time: Some(end.time),
+            state: SegmentState::Sealed,
+        }
+    }
+}
+
+/// Keeps a batch within what readers will take.
+fn bound(body: &Body<'_>) -> Result<()> {
+    let limit = if body.records > 1 { MAX_BATCH } else { MAX_SINGLE };
+    if body.bytes.len() > limit {
+        return Err(Error::TooBig { bytes: body.bytes.len() as u64, limit: limit as u64 });
+    }
+    Ok(())
+}
