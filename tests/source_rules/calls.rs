@@ -143,7 +143,7 @@ fn only_cli_and_the_wait_for_a_lock_measure_time() {
         calls: &["Instant", "thread::sleep"],
         home: &["src/cli/"],
         exceptions: &[Exception {
-            file: "src/log/lock.rs",
+            file: "src/log/files/lock.rs",
             calls: &["Instant", "thread::sleep"],
             why: "waits for a lock for a bounded time",
         }],
