@@ -168,9 +168,9 @@ impl WriterState {
         }
         let mut end = open_end(log)?;
         let boot = log.home.disk().boot_id().unwrap_or_default();
-        let tail = tail::find(&log.home, log.id, end.as_ref().map(SlotFile::state), &boot)?;
+        let tail = tail::find(log, end.as_ref().map(SlotFile::state), &boot)?;
         let base = tail.mark.segment;
-        let segment = open_or_create_segment(log, base)?;
+        let segment = open_or_create_segment(log, &tail.mark)?;
         if tail.torn > 0 {
             recover::cut_torn_tail(&log.home, segment.as_ref(), &tail)?;
         }
@@ -262,9 +262,14 @@ fn settle(
     }
 }
 
-fn open_or_create_segment(log: &Log, base: Offset) -> Result<Box<dyn crate::disk::DiskFile>> {
-    match log.home.open_segment(base, Access::ReadWrite) {
-        Err(error) if error.is_not_found() => create_segment(log, base),
+/// The active segment, its name durable: a process may have been killed between
+/// making a name and syncing it, of `log.json` too.
+fn open_or_create_segment(log: &Log, end: &Mark) -> Result<Box<dyn crate::disk::DiskFile>> {
+    if end.position == Position::ZERO {
+        log.home.sync_dir(log.home.dir())?;
+    }
+    match log.home.open_segment(end.segment, Access::ReadWrite) {
+        Err(error) if error.is_not_found() => create_segment(log, end.segment),
         opened => opened,
     }
 }
@@ -398,9 +403,11 @@ impl Writer<'_> {
             durable: beginning,
             ..old.clone()
         };
-        self.state.end.store(new)?;
-        // From here on one slot of `end` is always durable, whatever is written over the other.
+        self.state.end.store(new.clone())?;
         self.state.end.sync()?;
+        // Now the older line goes too: whatever another process writes over one of
+        // them, the other is durable and speaks of this segment.
+        self.state.end.store(new)?;
         // The table is derived: without it a reader lists the directory.
         let _ = if complete { table::add(self.log, &sealed) } else { table::refresh(self.log) };
         self.state.segment = SegmentWriter::new(file, self.log.id, sealed.next, beginning.position);

@@ -47,6 +47,8 @@ impl Checkpoint {
         is_of(log, group, &path, file.state())?;
         // So that the newer slot is durable before the older one is written over.
         file.sync()?;
+        // Whoever made the group may have been killed before its name was durable.
+        log.home.sync_dir(&log.home.groups_dir())?;
         Ok(Some(Checkpoint { file, _lock: lock, durable: Offset::ZERO }))
     }
 
@@ -105,6 +107,8 @@ pub(super) fn create(
     now: Timestamp,
 ) -> Result<()> {
     ensure_durable(log, progress.next)?;
+    // Whoever made the log may have been killed before log.json was durable.
+    log.home.sync_dir(log.home.dir())?;
     SlotFile::create(&log.home, &path(log, group), &state(log, group, progress, now))
 }
 

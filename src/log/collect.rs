@@ -65,6 +65,8 @@ impl Log {
         let old = self.start()?;
         let start = plan.start().unwrap_or(old);
         if start > old {
+            // The plan trusts checkpoints that a power cut could still take back.
+            self.settle_groups()?;
             self.store_start(start)?;
         }
         drop(alone);

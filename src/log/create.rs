@@ -30,8 +30,9 @@ impl Log {
     pub fn open(home: &Home) -> Result<Log> {
         match home.entry(home.dir())? {
             Some(Entry::Directory) => {}
-            Some(_) => return Err(not_a_log(home.dir(), "it is not a directory")),
             // A link to a directory is fine as the log's own path.
+            Some(Entry::Other) if home.disk().list(home.dir()).is_ok() => {}
+            Some(_) => return Err(not_a_log(home.dir(), "it is not a directory")),
             None => return Err(Error::NoLog(home.dir().to_owned())),
         }
         let file = match read_log_file(home)? {
@@ -120,11 +121,15 @@ fn what_else(home: &Home) -> Result<Error> {
 
 /// Whether the directory is empty, or holds only what an unfinished [`create`] leaves.
 fn is_unfinished(home: &Home) -> Result<bool> {
-    if home.entry(home.dir())? != Some(Entry::Directory) {
-        return Ok(false);
-    }
-    let names = home.disk().list(home.dir()).map_err(Error::io("list", home.dir()))?;
-    let ours = [file_name::LOCK, file_name::START, file_name::END, file_name::GROUPS];
+    let Ok(names) = home.disk().list(home.dir()) else { return Ok(false) };
+    let ours = [
+        file_name::LOCK,
+        file_name::START,
+        file_name::END,
+        file_name::GROUPS,
+        // Made by another process, that saw a log.json which the power then took back.
+        file_name::SEGMENT_TABLE,
+    ];
     let leftover = |name: &OsStr| {
         file_name::is_temporary(name) || ours.iter().any(|ours| name == OsStr::new(ours))
     };

@@ -6,7 +6,7 @@ use super::checkpoint::{self, COMMIT_PATIENCE, Checkpoint};
 use super::consumer::{Holder, holder};
 use super::error::{Error, Result};
 use super::{Log, locate, lock};
-use crate::disk::{DiskLock, LockMode};
+use crate::disk::{Access, DiskLock, LockMode};
 use crate::format::file_name;
 use crate::model::{GroupName, Offset, SegmentFacts, Timestamp};
 use crate::policy::retention::{GroupPosition, held_bytes};
@@ -87,6 +87,19 @@ impl Log {
     /// As [`Log::group_positions`].
     pub fn group_position(&self, group: &GroupName) -> Result<Option<Offset>> {
         Ok(checkpoint::read(self, group)?.map(|state| state.next))
+    }
+
+    /// Makes durable what the groups say now: every checkpoint, and which there are.
+    pub(super) fn settle_groups(&self) -> Result<()> {
+        let dir = self.home.groups_dir();
+        for group in self.group_names()? {
+            let path = checkpoint::path(self, &group);
+            match self.home.open(&path, Access::Read) {
+                Err(error) if error.is_not_found() => {}
+                opened => opened?.sync_data().map_err(Error::io("sync", &path))?,
+            }
+        }
+        self.home.sync_dir(&dir)
     }
 
     /// Where every group stands at `now`.

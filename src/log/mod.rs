@@ -90,14 +90,20 @@ impl Log {
     /// # Errors
     /// What the disk says.
     pub fn start(&self) -> Result<Offset> {
+        if let Some(start) = self.stored_start()? {
+            return Ok(start);
+        }
+        self.home.tell(&Note::Rebuilt(self.home.path(file_name::START)));
+        Ok(self.home.list_segments()?.first().copied().unwrap_or(Offset::ZERO))
+    }
+
+    /// What `start` says; `None` if it is missing or no good.
+    fn stored_start(&self) -> Result<Option<Offset>> {
         let path = self.home.path(file_name::START);
         match SlotFile::<StartState>::read(&self.home, &path) {
-            Ok(state) if state.log == self.id => Ok(state.start),
+            Ok(state) if state.log == self.id => Ok(Some(state.start)),
             Err(error) if !error.is_not_found() && matches!(error, Error::Io { .. }) => Err(error),
-            _ => {
-                self.home.tell(&Note::Rebuilt(path));
-                Ok(self.home.list_segments()?.first().copied().unwrap_or(Offset::ZERO))
-            }
+            _ => Ok(None),
         }
     }
 
@@ -170,7 +176,7 @@ impl Log {
                 self.home.tell(&Note::Rebuilt(self.home.path(file_name::END)));
             }
             let boot = self.home.disk().boot_id().unwrap_or_default();
-            let tail = tail::find(&self.home, self.id, end.as_ref(), &boot)?;
+            let tail = tail::find(self, end.as_ref(), &boot)?;
             Ok((tail, end))
         };
         let (tail, end) = match look() {

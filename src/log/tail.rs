@@ -3,6 +3,7 @@
 //! until there is no good one. What stands there, torn or damaged, is judged by
 //! [`crate::policy::verdict`]. Nothing is changed here.
 
+use super::Log;
 use super::error::{Damage, Error, Result};
 use super::home::Home;
 use crate::disk::{Access, DiskFile, read_full};
@@ -29,23 +30,27 @@ pub(super) struct Tail {
     pub as_written: bool,
 }
 
-/// Finds the end of the log `id`, given what `end` says, if anything, and this
-/// boot's id.
+/// Finds the end of `log`, given what `end` says, if anything, and this boot's id.
 ///
 /// # Errors
 /// [`Error::Damage`] where safe records are missing or wrong; what the disk says.
-pub(super) fn find(home: &Home, id: LogId, end: Option<&EndState>, boot: &str) -> Result<Tail> {
-    let durable = match end {
-        Some(end) => end.durable,
-        None => last_segment(home)?,
+pub(super) fn find(log: &Log, end: Option<&EndState>, boot: &str) -> Result<Tail> {
+    let (home, id) = (&log.home, log.id);
+    let is_good = match end {
+        Some(end) => ends_with_last_batch(home, id, end)?,
+        None => false,
     };
-    let trusted = match end {
-        Some(end) if end.boot == boot && ends_with_last_batch(home, id, end)? => Some(end),
-        _ => None,
+    let trusted = end.filter(|end| is_good && end.boot == boot);
+    let durable = match (trusted, end) {
+        (Some(end), _) => end.durable,
+        (None, end) => durable_mark(log, end)?,
     };
+    // A last batch that is bad though it was synced: walking over it tells what is wrong.
+    let rotten = end.filter(|end| !is_good && end.written == end.durable && end.durable == durable);
+    let from = rotten.map_or(durable, |end| Mark::beginning_of(end.written.segment));
     let mut tail = Tail {
-        mark: trusted.map_or(durable, |end| end.written),
-        last_batch: trusted.map_or(durable.position, |end| end.last_batch),
+        mark: trusted.map_or(from, |end| end.written),
+        last_batch: trusted.map_or(from.position, |end| end.last_batch),
         time: end.map_or(Timestamp::default(), |end| end.time),
         durable,
         torn: 0,
@@ -55,6 +60,17 @@ pub(super) fn find(home: &Home, id: LogId, end: Option<&EndState>, boot: &str) -
     tail.as_written =
         end.is_some_and(|end| trusted.is_some() && end.written == tail.mark && tail.torn == 0);
     Ok(tail)
+}
+
+/// The durable mark. Where a power cut left only an old line of `end`, gc may have
+/// removed the segment that it speaks of: all before the log start was safe.
+fn durable_mark(log: &Log, end: Option<&EndState>) -> Result<Mark> {
+    let said = match end {
+        Some(end) => end.durable,
+        None => last_segment(&log.home)?,
+    };
+    let start = log.stored_start()?.unwrap_or(Offset::ZERO);
+    Ok(if said.segment < start { Mark::beginning_of(start) } else { said })
 }
 
 /// Without `end`: every segment but the last is sealed, so it was synced.
@@ -91,6 +107,11 @@ fn walk(home: &Home, id: LogId, tail: &mut Tail) -> Result<()> {
     let Some(file) = open_if_there(home, tail.mark.segment)? else {
         return no_segment(home, tail);
     };
+    let length = file.len().map_err(Error::io("read", home.segment_path(tail.mark.segment)))?;
+    if length < tail.mark.position.get() {
+        // Bytes that were there are gone: only from the beginning is it clear which.
+        tail.mark = Mark::beginning_of(tail.mark.segment);
+    }
     let mark = tail.mark;
     let mut reader = SegmentReader::new(file, id, mark.segment, mark.position, mark.offset);
     loop {

@@ -13,6 +13,8 @@ use crate::log::Home;
 
 /// How often the log is looked at without file events.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How often it is looked at with them: some file systems lose events without a word.
+const WATCHED_INTERVAL: Duration = Duration::from_secs(1);
 /// How soon an append that was met half done is looked at again, at first and at most.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 
@@ -49,16 +51,14 @@ impl Follower {
         if idle_left == Some(Duration::ZERO) {
             return Ok(false);
         }
-        let poll = self.watch.is_none().then_some(POLL_INTERVAL);
+        let poll = if self.watch.is_some() { WATCHED_INTERVAL } else { POLL_INTERVAL };
         let look = self.next_look.take();
-        let limit = [idle_left, limit, poll, look].into_iter().flatten().min();
+        let limit = [idle_left, limit, Some(poll), look].into_iter().flatten().min();
         let heard = self.sleep(signals, output, limit)?;
         if let Some(signal) = signals.caught() {
             bail!(signal);
         }
-        if heard || self.watch.is_none() {
-            self.check_directory()?;
-        }
+        self.check_directory()?;
         if heard {
             self.next_look = Some(FIRST_LOOK);
         } else {

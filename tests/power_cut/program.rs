@@ -1,0 +1,479 @@
+//! A random program: one life of a log on a simulated disk, through the public
+//! calls of the core, with everything asked and promised noted in the model.
+
+use std::sync::Arc;
+
+use tapelog::disk::simulated::{Seeded, SimulatedDisk};
+use tapelog::format::batch::Layout;
+use tapelog::format::body::{Body, encode_columns};
+use tapelog::format::settings::Settings;
+use tapelog::log::{Appender, Claim, Consumer, Error, Home, Log, Note, Reader, Reading, SeekTarget};
+use tapelog::model::{GroupName, LogId, Offset, Start, Timestamp};
+
+use crate::model::{Ending, Found, Model};
+
+/// Where the log lives on the disk.
+pub const DIR: &str = "/log";
+const GROUPS: [&str; 4] = ["a", "b", "c", "d"];
+
+/// A program under way.
+pub struct Program {
+    pub disk: Arc<SimulatedDisk>,
+    pub model: Model,
+    random: Seeded,
+    log: Option<Log>,
+    writers: Vec<Appender>,
+    /// With whether they commit.
+    consumers: Vec<(Consumer, bool)>,
+    values: u64,
+    now: i64,
+    /// What the last call was, for whoever reads of a failure.
+    pub doing: String,
+}
+
+/// The log of a disk, told to nobody.
+pub fn home(disk: &Arc<SimulatedDisk>, tell: impl Fn(&Note) + Send + Sync + 'static) -> Home {
+    Home::new(disk.clone(), DIR, tell)
+}
+
+pub fn settings(size: u64) -> Settings {
+    Settings { segment_size: Some(size), segment_age: Some(2_000), ..Settings::default() }
+}
+
+/// What an error of the log is to a test.
+pub fn words(what: &str) -> impl Fn(Error) -> String {
+    move |error| format!("{what}: {error} [{error:?}]")
+}
+
+/// Where every group stands.
+pub fn groups(log: &Log) -> Result<std::collections::BTreeMap<GroupName, u64>, String> {
+    let mut found = std::collections::BTreeMap::new();
+    for group in log.group_names().map_err(words("group_names"))? {
+        let next = log.group_position(&group).map_err(words("group_position"))?;
+        found.insert(group, next.ok_or("a group without a checkpoint")?.get());
+    }
+    Ok(found)
+}
+
+impl Program {
+    /// A program on an empty disk, or on what a power cut left of an earlier one.
+    pub fn new(seed: u64, disk: Arc<SimulatedDisk>, model: Model) -> Program {
+        let random = Seeded::new(seed);
+        let (values, now) = (random.clone().next_u64() >> 20, 1_000_000);
+        let (writers, consumers) = (Vec::new(), Vec::new());
+        let doing = String::new();
+        Program { disk, model, random, log: None, writers, consumers, values, now, doing }
+    }
+
+    /// Does so many things. Sometimes the process is killed in the midst of one.
+    pub fn run(&mut self, calls: usize) -> Result<(), String> {
+        self.open(Ending::PowerCut)?;
+        for _ in 0..calls {
+            let before = self.disk.steps();
+            let done = match self.log.is_some() {
+                true => self.call(),
+                false => self.create(),
+            };
+            done.map_err(|what| format!("{}: {what}", self.doing))?;
+            // The calls with many steps are those with something to leave half done.
+            let often = if self.disk.steps() - before > 6 { 2 } else { 12 };
+            if self.random.one_in(often) {
+                let at = self.random.between(before as u64, self.disk.steps() as u64);
+                self.kill(at as usize).map_err(|what| format!("after a kill: {what}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn create(&mut self) -> Result<(), String> {
+        self.doing = "create".to_owned();
+        let size = *self.pick(&[512, 700, 1024, 4096]);
+        self.model.begin_creation(self.disk.steps());
+        let id = LogId::new(self.random.next_u64());
+        let home = home(&self.disk, |_| ());
+        let log = Log::open_or_create(&home, id, &settings(size)).map_err(words("create"))?;
+        self.model.created(self.disk.steps());
+        self.log = Some(log);
+        Ok(())
+    }
+
+    /// Opens what is there after a crash, and sees what is left of what was not promised.
+    fn open(&mut self, ending: Ending) -> Result<(), String> {
+        let log = match Log::open(&home(&self.disk, |_| ())) {
+            Err(Error::NoLog(_) | Error::NotALog { .. }) => return Ok(()),
+            opened => opened.map_err(words("open"))?,
+        };
+        self.writers = vec![Appender::open(&log).map_err(words("open a writer"))?];
+        let bounds = log.bounds().map_err(words("bounds"))?;
+        let found = Found { end: bounds.end.get(), groups: groups(&log)? };
+        self.model.reopened(self.disk.steps(), &found, ending);
+        self.log = Some(log);
+        Ok(())
+    }
+
+    fn kill(&mut self, at: usize) -> Result<(), String> {
+        self.writers.clear();
+        self.consumers.clear();
+        self.log = None;
+        let mut player = self.disk.crash_player();
+        player.go_to(at);
+        self.disk = Arc::new(player.killed());
+        self.model.killed_at(at);
+        self.open(Ending::Killed)
+    }
+
+    fn call(&mut self) -> Result<(), String> {
+        self.now += self.random.below(60) as i64;
+        if self.random.one_in(30) {
+            self.now -= 500;
+        }
+        match self.random.below(100) {
+            0..45 => self.append(),
+            45..58 => self.sync(),
+            58..62 => self.claim(),
+            62..70 => self.consumer_commit(),
+            70..74 => self.consumer_sync(),
+            74..76 => self.leave(),
+            76..80 => self.commit(),
+            80..85 => self.seek(),
+            85..87 => self.delete_group(),
+            87..92 => self.gc(),
+            92..94 => self.seal(),
+            94..95 => self.change_settings(),
+            95..97 => self.read(),
+            _ => self.change_writers(),
+        }
+    }
+
+    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.random.below(from.len() as u64) as usize]
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.now)
+    }
+
+    fn log(&self) -> Result<Log, String> {
+        self.log.clone().ok_or_else(|| "no log".to_owned())
+    }
+
+    fn writer(&mut self) -> Result<usize, String> {
+        if self.writers.is_empty() {
+            let writer = Appender::open(&self.log()?).map_err(words("open a writer"))?;
+            self.writers.push(writer);
+        }
+        Ok(self.random.below(self.writers.len() as u64) as usize)
+    }
+
+    fn values(&mut self) -> Vec<Vec<u8>> {
+        let count = self.random.between(1, 4);
+        let longest = *self.pick(&[4, 60, 300]);
+        let value = |_| {
+            self.values += 1;
+            let length = self.random.below(longest) as usize;
+            let filler = self.random.bytes(length).into_iter().map(|byte| byte % 64 + b' ');
+            format!("v{} ", self.values).into_bytes().into_iter().chain(filler).collect()
+        };
+        (0..count).map(value).collect()
+    }
+
+    fn append(&mut self) -> Result<(), String> {
+        let number = self.writer()?;
+        let values = self.values();
+        self.doing = format!("append {} records by writer {number}", values.len());
+        let mut bytes = Vec::new();
+        let layout = if self.random.one_in(4) { Layout::Columns } else { Layout::Lines };
+        match layout {
+            Layout::Columns => {
+                let values: Vec<Option<&[u8]>> = values.iter().map(|v| Some(&v[..])).collect();
+                encode_columns(&values, &mut bytes);
+            }
+            _ => values.iter().for_each(|value| bytes.extend([&value[..], b"\n"].concat())),
+        }
+        let body = Body { layout, records: values.len() as u32, bytes: &bytes };
+        self.model.begin_append(self.disk.steps(), values);
+        let base = self.model.end;
+        let now = self.now();
+        let appended = self.writers[number].append(&body, now).map_err(words("append"))?;
+        self.model.appended(self.disk.steps());
+        let got = (appended.base.get(), appended.next.get());
+        match got == (base, self.model.end) {
+            true => Ok(()),
+            false => Err(format!("appended at {got:?}, not at {:?}", (base, self.model.end))),
+        }
+    }
+
+    fn sync(&mut self) -> Result<(), String> {
+        let number = self.writer()?;
+        self.doing = format!("sync by writer {number}");
+        let end = self.writers[number].sync().map_err(words("sync"))?;
+        self.model.synced(self.disk.steps(), end.get());
+        Ok(())
+    }
+
+    /// A group that no consumer of this program has.
+    fn free_group(&mut self) -> Option<GroupName> {
+        let name: GroupName = self.pick(&GROUPS).parse().ok()?;
+        self.consumers.iter().all(|(consumer, _)| *consumer.group() != name).then_some(name)
+    }
+
+    fn start(&mut self) -> Start {
+        match self.random.below(5) {
+            0 => Start::Latest,
+            1 => Start::Last(self.random.below(9)),
+            2 => Start::AfterStart(self.random.below(9)),
+            3 => Start::Time(Timestamp::from_millis(self.now - self.random.below(3000) as i64)),
+            _ => Start::Earliest,
+        }
+    }
+
+    fn claim(&mut self) -> Result<(), String> {
+        let Some(group) = self.free_group().filter(|_| self.consumers.len() < 2) else {
+            return Ok(());
+        };
+        self.doing = format!("claim {group}");
+        let log = self.log()?;
+        let mut claim = Claim {
+            start: self.start(),
+            out_of_range: None,
+            commits: !self.random.one_in(6),
+            holder: "power_cut".to_owned(),
+        };
+        let known = log.group_position(&group).map_err(words("group_position"))?;
+        if known.is_none() {
+            let Ok(next) = log.resolve(claim.start) else { return Ok(()) };
+            claim.start = Start::At(next);
+            self.model.begin_placing(self.disk.steps(), &group, Some(next.get()));
+        }
+        let consumer =
+            Consumer::claim(&log, &group, &claim, self.now()).map_err(words("claim"))?;
+        if known.is_none() {
+            self.model.kept(self.disk.steps(), &group);
+        }
+        self.consumers.push((consumer, claim.commits));
+        Ok(())
+    }
+
+    fn consumer_commit(&mut self) -> Result<(), String> {
+        let (log, now, end) = (self.log()?, self.now(), self.model.end);
+        let start = log.start().map_err(words("start"))?.get();
+        let Some((consumer, commits)) = self.consumers.last_mut() else { return Ok(()) };
+        let position = consumer.position().get();
+        let next = self.random.between(position, end);
+        if next <= start || next == position {
+            return Ok(());
+        }
+        let group = consumer.group().clone();
+        self.doing = format!("commit {group} at {next} by its consumer");
+        let before = append_time(&log, next - 1)?;
+        if *commits {
+            self.model.begin_placing(self.disk.steps(), &group, Some(next));
+        }
+        consumer.commit(Offset::new(next), before, now).map_err(words("commit"))?;
+        if *commits {
+            self.model.placed(self.disk.steps(), &group);
+        }
+        Ok(())
+    }
+
+    fn consumer_sync(&mut self) -> Result<(), String> {
+        let Some((consumer, commits)) = self.consumers.last_mut() else { return Ok(()) };
+        let group = consumer.group().clone();
+        self.doing = format!("sync the checkpoint of {group}");
+        consumer.sync().map_err(words("sync"))?;
+        if *commits {
+            self.model.kept(self.disk.steps(), &group);
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) -> Result<(), String> {
+        if !self.consumers.is_empty() {
+            self.consumers.remove(0);
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), String> {
+        let Some(group) = self.free_group() else { return Ok(()) };
+        let log = self.log()?;
+        let start = log.start().map_err(words("start"))?.get();
+        let known = log.group_position(&group).map_err(words("group_position"))?;
+        let least = known.map_or(start, |next| next.get());
+        let next = self.random.between(least, self.model.end);
+        self.doing = format!("commit {group} at {next}");
+        self.model.begin_placing(self.disk.steps(), &group, Some(next));
+        log.commit(&group, Offset::new(next), self.now()).map_err(words("commit"))?;
+        self.model.kept(self.disk.steps(), &group);
+        Ok(())
+    }
+
+    fn seek(&mut self) -> Result<(), String> {
+        let Some(group) = self.free_group() else { return Ok(()) };
+        let target = match self.random.below(6) {
+            0 => SeekTarget::Current,
+            1 | 2 => SeekTarget::Undo,
+            3 => SeekTarget::By(self.random.between(0, 40) as i64 - 20),
+            4 => SeekTarget::Group(self.pick(&GROUPS).parse().map_err(|_| "name")?),
+            _ => SeekTarget::To(self.start()),
+        };
+        self.doing = format!("seek {group} to {target:?}");
+        let log = self.log()?;
+        let plan = match log.plan_seek(&group, &target) {
+            Err(Error::OutOfRange(_) | Error::NoGroup(_) | Error::NothingToUndo(_)) => {
+                return Ok(());
+            }
+            plan => plan.map_err(words("plan_seek"))?,
+        };
+        self.model.begin_placing(self.disk.steps(), &group, Some(plan.to.get()));
+        let moved = log.seek(&group, &target, self.now()).map_err(words("seek"))?;
+        self.model.kept(self.disk.steps(), &group);
+        if moved == plan { Ok(()) } else { Err(format!("{moved:?}, planned {plan:?}")) }
+    }
+
+    fn delete_group(&mut self) -> Result<(), String> {
+        let Some(group) = self.free_group() else { return Ok(()) };
+        self.doing = format!("delete {group}");
+        let log = self.log()?;
+        if log.group_position(&group).map_err(words("group_position"))?.is_none() {
+            return Ok(());
+        }
+        self.model.begin_placing(self.disk.steps(), &group, None);
+        log.delete_group(&group).map_err(words("delete_group"))?;
+        self.model.kept(self.disk.steps(), &group);
+        Ok(())
+    }
+
+    fn gc(&mut self) -> Result<(), String> {
+        self.doing = "gc".to_owned();
+        let log = self.log()?;
+        let plan = log.plan_collection().map_err(words("plan_collection"))?;
+        let stays = plan.fates.iter().find(|fate| !fate.reason.deletes());
+        let start = match stays {
+            Some(fate) => fate.segment.base,
+            None => log.start().map_err(words("start"))?,
+        };
+        self.model.begin_gc(self.disk.steps(), start.get());
+        log.collect(|_| ()).map_err(words("collect"))?;
+        self.model.collected(self.disk.steps());
+        let now = log.start().map_err(words("start"))?;
+        if now == start { Ok(()) } else { Err(format!("log start is {now}, planned {start}")) }
+    }
+
+    fn seal(&mut self) -> Result<(), String> {
+        let roll = self.random.coin();
+        self.doing = format!("seal, roll {roll}");
+        self.log()?.seal_active(roll, self.now()).map_err(words("seal"))
+    }
+
+    fn change_settings(&mut self) -> Result<(), String> {
+        self.doing = "change settings".to_owned();
+        let mut log = self.log()?;
+        let size = *self.pick(&[512, 700, 1024, 4096]);
+        let change = |settings: &mut Settings| -> Result<(), Error> {
+            settings.segment_size = Some(size);
+            Ok(())
+        };
+        log.change_settings(change).map_err(words("change_settings"))?;
+        self.log = Some(log);
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<(), String> {
+        self.doing = "read".to_owned();
+        let read = read_all(&self.log()?)?;
+        let expected = self.model.at(usize::MAX, Ending::Killed);
+        let end = read.start + read.values.len() as u64;
+        if end != self.model.end {
+            return Err(format!("read up to {end}, not {}", self.model.end));
+        }
+        compare(&read, &expected.values)
+    }
+
+    fn change_writers(&mut self) -> Result<(), String> {
+        if self.writers.len() > 2 || (!self.writers.is_empty() && self.random.one_in(3)) {
+            self.writers.remove(0);
+            return Ok(());
+        }
+        self.doing = "open a writer".to_owned();
+        let writer = Appender::open(&self.log()?).map_err(words("open a writer"))?;
+        self.writers.push(writer);
+        Ok(())
+    }
+}
+
+/// The records of a log from its start to its end.
+#[derive(Clone, Debug, Default)]
+pub struct Read {
+    pub start: u64,
+    pub values: Vec<Vec<u8>>,
+    /// Why reading stopped before the end.
+    pub error: Option<String>,
+}
+
+impl Read {
+    pub fn end(&self) -> u64 {
+        self.start + self.values.len() as u64
+    }
+}
+
+/// Reads a log from its start to its end.
+pub fn read_all(log: &Log) -> Result<Read, String> {
+    let read = read_to_error(log)?;
+    match read.error {
+        None => Ok(read),
+        Some(what) => Err(what),
+    }
+}
+
+/// Reads a log from its start to its end, or to what keeps it from going on.
+pub fn read_to_error(log: &Log) -> Result<Read, String> {
+    let start = log.bounds().map_err(words("bounds"))?.start;
+    let mut read = Read { start: start.get(), ..Read::default() };
+    let mut reader = Reader::open(log, start).map_err(words("open a reader"))?;
+    loop {
+        match reader.read() {
+            Ok(Reading::End) => return Ok(read),
+            Ok(Reading::Records(piece)) => {
+                let skip = piece.from.since(piece.header.base);
+                if piece.from.get() != read.end() {
+                    return Err(format!("read offset {} after {}", piece.from, read.end()));
+                }
+                let values = piece.values().map_err(|error| error.to_string())?;
+                for value in values.skip(skip as usize) {
+                    read.values.push(value.ok_or("a null record")?.to_vec());
+                }
+                if read.end() != piece.header.next.get() {
+                    return Err(format!("{:?} holds records up to {}", piece.header, read.end()));
+                }
+            }
+            Err(error) => {
+                read.error = Some(words("read")(error));
+                return Ok(read);
+            }
+        }
+    }
+}
+
+/// Whether each record that was read is the one that was appended there.
+pub fn compare(read: &Read, expected: &[Vec<u8>]) -> Result<(), String> {
+    for (offset, value) in (read.start..).zip(&read.values) {
+        let text = String::from_utf8_lossy;
+        match expected.get(offset as usize) {
+            Some(right) if right == value => {}
+            Some(right) => {
+                return Err(format!("offset {offset} is {}, not {}", text(value), text(right)));
+            }
+            None => return Err(format!("offset {offset} is {}: invented", text(value))),
+        }
+    }
+    Ok(())
+}
+
+fn append_time(log: &Log, offset: u64) -> Result<Timestamp, String> {
+    let mut reader = Reader::open(log, Offset::new(offset)).map_err(words("open a reader"))?;
+    match reader.read().map_err(words("read"))? {
+        Reading::Records(piece) => Ok(piece.header.append_time),
+        Reading::End => Err(format!("no record at {offset}")),
+    }
+}
