@@ -9,7 +9,7 @@ use crate::cli::text::escapes::unescape;
 /// The options for another delimiter than the newline.
 #[derive(Args, Clone, Debug)]
 pub struct Delimiter {
-    /// What ends a record instead of a newline; \n \r \t \0 \xHH \\ are understood
+    /// What ends a record instead of a newline; knows \n \r \t \0 \e \xHH \\
     #[arg(
         short = 'D',
         long,

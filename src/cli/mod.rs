@@ -21,21 +21,30 @@ use session::Session;
 
 /// A durable, replayable message log in a plain directory
 ///
-/// Lines go in with produce and come out with consume; each gets an offset, nothing
-/// is deleted because it was read, and each group of consumers has a checkpoint that
-/// can be moved anywhere. The directory is all there is: no server.
+/// Lines go in with produce and come out with consume. Each has an offset: its number,
+/// from 0. Nothing is deleted because it was read. A group is a named reader; its
+/// checkpoint is the next offset to read, and can be moved anywhere. The directory is
+/// all there is: no server.
 #[derive(Debug, Parser)]
 #[command(name = "tapelog", version, max_term_width = 100)]
 #[command(after_long_help = "\
 Examples:
-  seq 5 | tapelog produce demo     five records into the log demo
-  tapelog consume demo             all of them, any number of times
-  tapelog consume demo -g me -n 3  the first three, as the group me
-  tapelog consume demo -g me       the rest
-  tapelog seek demo -g me --to earliest
+  seq 5 | tapelog produce demo           five records into the log demo
+  tapelog consume demo                   all of them, any number of times
+  tapelog consume demo -g me -n 3        the first three, as the group me
+  tapelog consume demo -g me             the rest
+  tapelog seek demo -g me --to earliest  let me begin again
 
-Exit status: 0 done, 1 failed, 2 usage, 3 not there, 4 damage, 5 held by another
-process, 6 offset out of range, 7 record too big.
+Exit status:
+  0  done
+  1  failed
+  2  the command line is wrong
+  3  not there: the log, the group, or under --fail-empty a record
+  4  damage in the log's files
+  5  held by another process
+  6  an offset is out of range
+  7  a record is too big
+  After SIGINT or SIGTERM what is done is saved, then the signal ends it.
 ")]
 struct Cli {
     #[command(flatten)]
@@ -47,14 +56,15 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Commit(commit::Commit),
-    Config(config::Config),
-    Consume(consume::Consume),
-    Gc(gc::Gc),
-    Groups(groups::Groups),
+    // In the order of the help: as one meets them.
     Produce(produce::Produce),
+    Consume(consume::Consume),
+    Commit(commit::Commit),
     Seek(seek::Seek),
+    Groups(groups::Groups),
     Segments(segments::Segments),
+    Gc(gc::Gc),
+    Config(config::Config),
 }
 
 /// Runs the program: from the process's arguments to its exit code.

@@ -22,7 +22,7 @@ pub struct Format {
     #[arg(short = 'J', long, conflicts_with_all = ["format", "delimiter", "null"])]
     json: bool,
 
-    /// Print each record by a template: %o offset, %v value, %V its length, %T time in ms
+    /// Print by a template: %o offset, %v value, %V its length, %T time in ms
     #[arg(short = 'F', long, value_name = "FORMAT", conflicts_with_all = ["delimiter", "null"], allow_hyphen_values = true)]
     format: Option<String>,
 }

@@ -85,7 +85,7 @@ fn system_time() -> Timestamp {
 /// The positional LOG of every command.
 #[derive(Args, Clone, Debug)]
 pub struct LogArgument {
-    /// The log: a directory
+    /// The directory of the log
     #[arg(value_name = "LOG", value_hint = clap::ValueHint::DirPath)]
     log: OsString,
 }

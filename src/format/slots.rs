@@ -19,6 +19,7 @@ pub const SLOT_LEN: usize = 4096;
 /// The size of the file in bytes.
 pub const FILE_LEN: usize = 2 * SLOT_LEN;
 
+const SPACES: [u8; SLOT_LEN] = [b' '; SLOT_LEN];
 const CRC_KEY: &[u8] = br#","crc":""#;
 /// The checksum's eight digits and what closes the line.
 const CRC_TAIL: usize = 8 + 2;
@@ -75,7 +76,11 @@ pub fn encode<T: Serialize>(seq: u64, kept: u64, state: &T) -> Option<[u8; SLOT_
 
 /// Reads one slot; `None` if it is not a good line.
 pub fn decode<T: DeserializeOwned>(slot: &[u8]) -> Option<Slot<T>> {
-    let line = slot.strip_suffix(b"\n")?.trim_ascii_end();
+    let padded = slot.strip_suffix(b"\n")?;
+    let (line, padding) = padded.split_at(memchr::memrchr(b'}', padded)? + 1);
+    if !SPACES.starts_with(padding) {
+        return None;
+    }
     let end = line.len().checked_sub(CRC_TAIL)?;
     let (text, tail) = line.split_at(end);
     let text = text.strip_suffix(CRC_KEY)?;

@@ -23,6 +23,11 @@ pub struct Collection {
 }
 
 impl Collection {
+    /// The segments that go, or went.
+    pub fn deleted(&self) -> impl Iterator<Item = &Fate> {
+        self.fates.iter().filter(|fate| fate.reason.deletes())
+    }
+
     /// The log start after this plan: the first segment that stays.
     fn start(&self) -> Option<Offset> {
         let stays = |fate: &&Fate| !fate.reason.deletes();

@@ -114,6 +114,9 @@ impl Log {
                 self.resolve(Start::At(state.next))
             }
             SeekTarget::Undo => {
+                if from.is_none() && !self.home.exists(&checkpoint::path(self, group))? {
+                    return Err(Error::NoGroup(group.clone()));
+                }
                 let nothing = || Error::NothingToUndo(group.clone());
                 self.resolve(Start::At(self.last_from(group)?.ok_or_else(nothing)?))
             }
@@ -141,10 +144,10 @@ impl Log {
         let mut moves = Vec::new();
         for line in self.history(group)? {
             if line.undo {
-                moves.pop()
+                moves.pop();
             } else {
-                Some(moves.push(line.from)).map(|()| None)
-            };
+                moves.push(line.from);
+            }
         }
         Ok(moves.pop().flatten())
     }

@@ -23,7 +23,8 @@ pub struct Reader {
     from: Offset,
     /// Where the table says that the segment being read must end, if it is sealed.
     bound: Option<Offset>,
-    table: SegmentTable,
+    /// Let go once the reader is past what it knows.
+    table: Option<SegmentTable>,
     told_of_torn_tail: bool,
 }
 
@@ -80,7 +81,7 @@ impl Reader {
             place,
             from: offset,
             bound: None,
-            table,
+            table: Some(table),
             told_of_torn_tail: false,
         };
         reader.find_bound();
@@ -157,8 +158,11 @@ impl Reader {
     }
 
     fn find_bound(&mut self) {
-        if let Place::In(reader) = &self.place {
-            self.bound = self.table.base_after(reader.segment());
+        if let (Place::In(reader), Some(table)) = (&self.place, &self.table) {
+            self.bound = table.base_after(reader.segment());
+            if self.bound.is_none() {
+                self.table = None;
+            }
         }
     }
 

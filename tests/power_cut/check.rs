@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tapelog::disk::simulated::{CrashStyle, SimulatedDisk};
+use tapelog::disk::simulated::SimulatedDisk;
 use tapelog::format::batch::Layout;
 use tapelog::format::body::Body;
 use tapelog::log::{Appender, Claim, Consumer, Error, Home, Log, Note};
 use tapelog::model::{LogId, Offset, Start, Timestamp};
 
 use crate::model::Expected;
-use crate::program::{DIR, Read, compare, groups, home, read_all, settings, words};
+use crate::program::{DIR, home, settings};
+use crate::reading::{Read, compare, groups, read_all, words};
 
 /// What is appended to a log that was opened after a crash.
 const PROBE: &[u8] = b"appended after the crash";
@@ -94,9 +95,9 @@ fn as_a_reader(
     within(&read, expected)?;
     check_groups(&log, &read, expected)?;
     let (facts, damage) = log.segments().map_err(words("segments"))?;
-    let reach = facts.iter().try_fold(read.start, |next, facts| {
-        (facts.base.get() == next).then_some(facts.next.get())
-    });
+    let reach = facts
+        .iter()
+        .try_fold(read.start, |next, facts| (facts.base.get() == next).then_some(facts.next.get()));
     if damage.is_some() || reach != Some(read.end()) {
         return Err(format!("segments: {facts:?}, damage {damage:?}"));
     }
@@ -140,11 +141,7 @@ fn check_groups(log: &Log, read: &Read, expected: &Expected) -> Result<(), Strin
 }
 
 /// A writer: continues exactly where the readers said that the log ends.
-fn as_a_writer(
-    disk: &Arc<SimulatedDisk>,
-    notes: &Notes,
-    read: Read,
-) -> Result<Recovery, String> {
+fn as_a_writer(disk: &Arc<SimulatedDisk>, notes: &Notes, read: Read) -> Result<Recovery, String> {
     let before = files(disk);
     notes.take();
     let home = notes.home(disk);
@@ -236,14 +233,13 @@ pub fn check_use(disk: &Arc<SimulatedDisk>, recovery: &Recovery) -> Result<(), S
     };
     let positions = groups(&log)?;
     for (group, next) in &positions {
-        let consumer =
-            Consumer::claim(&log, group, &claim, LATER).map_err(words("claim again"))?;
+        let consumer = Consumer::claim(&log, group, &claim, LATER).map_err(words("claim again"))?;
         if consumer.position().get() != *next {
             return Err(format!("{group} goes on at {}, not {next}", consumer.position()));
         }
     }
     log.seal_active(true, LATER).map_err(words("seal"))?;
-    log.collect(|_| ()).map_err(words("collect"))?;
+    log.collect().map_err(words("collect"))?;
     let read = read_all(&log)?;
     compare(&read, &recovery.values)?;
     match positions.values().min() {
@@ -253,17 +249,6 @@ pub fn check_use(disk: &Arc<SimulatedDisk>, recovery: &Recovery) -> Result<(), S
         }
         _ => Ok(()),
     }
-}
-
-/// The power goes again after the recovery: what it synced is there.
-pub fn check_cut_again(
-    disk: &Arc<SimulatedDisk>,
-    recovery: &Recovery,
-    expected: &Expected,
-    (steps, seed, style): (usize, u64, CrashStyle),
-) -> Result<(), String> {
-    let again = Arc::new(disk.crash_image(steps, seed, style));
-    check(&again, &recovery.expected(steps, expected)).map(drop)
 }
 
 /// Every file that is not derived.

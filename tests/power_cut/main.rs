@@ -26,6 +26,7 @@ mod check;
 mod found;
 mod model;
 mod program;
+mod reading;
 mod rot;
 
 use std::collections::HashSet;
@@ -37,7 +38,7 @@ use std::time::Instant;
 
 use tapelog::disk::simulated::{CrashPlayer, CrashStyle, Seeded, SimulatedDisk};
 
-use check::{Recovery, check, check_cut_again, check_use};
+use check::{Recovery, check, check_use};
 use model::{Ending, Expected, Model};
 use program::Program;
 
@@ -221,16 +222,24 @@ impl Cutter {
         if !self.seeded.one_in(6) {
             return;
         }
+        let mut seen = HashSet::new();
         for _ in 0..3 {
             let steps = self.seeded.between(0, image.steps() as u64) as usize;
             let style = STYLES[self.seeded.below(STYLES.len() as u64) as usize];
-            let cut = (steps, self.seeded.next_u64(), style);
-            let result = guarded(|| check_cut_again(image, recovery, expected, cut));
+            let seed = self.seeded.next_u64();
+            let again = Arc::new(image.crash_image(steps, seed, style));
+            let print = again.fingerprint();
+            report.disks.insert(print);
+            if !seen.insert((steps, print)) {
+                continue;
+            }
             report.cuts += 1;
             report.second += 1;
-            let step = steps.checked_sub(1).and_then(|step| image.describe_step(step));
-            let step = step.unwrap_or_else(|| "the beginning".to_owned());
-            let what = format!("cut again after step {steps} of the recovery ({step}), {cut:?}");
+            let result = guarded(|| check(&again, &recovery.expected(steps, expected)));
+            let what = format!(
+                "cut again after step {steps} of the recovery ({}), {style:?}, image seed {seed}",
+                told(image, steps)
+            );
             self.note(report, &what, result);
         }
     }
@@ -247,17 +256,13 @@ impl Cutter {
         self.note(report, "killed", result);
     }
 
-    fn note<T>(
-        &self,
-        report: &mut Report,
-        what: &str,
-        result: Result<T, String>,
-    ) -> Option<T> {
+    fn note<T>(&self, report: &mut Report, what: &str, result: Result<T, String>) -> Option<T> {
         let steps = self.player.at();
-        let step = steps.checked_sub(1).and_then(|step| self.disk.describe_step(step));
-        let step = step.unwrap_or_else(|| "the beginning".to_owned());
-        let told = |error| format!("{}, after step {steps} ({step}), {what}:\n  {error}", self.place);
-        result.map_err(|error| report.failures.push(told(error))).ok()
+        let failure = |error| {
+            let step = told(&self.disk, steps);
+            format!("{}, after step {steps} ({step}), {what}:\n  {error}", self.place)
+        };
+        result.map_err(|error| report.failures.push(failure(error))).ok()
     }
 
     /// A disk that a power cut somewhere left, and what is promised of it.
@@ -269,6 +274,12 @@ impl Cutter {
         self.model.cut_at(steps);
         (Arc::new(image), self.model)
     }
+}
+
+/// The last of so many steps, in words.
+fn told(disk: &SimulatedDisk, steps: usize) -> String {
+    let step = steps.checked_sub(1).and_then(|step| disk.describe_step(step));
+    step.unwrap_or_else(|| "the beginning".to_owned())
 }
 
 /// A panic is a failure like any other.

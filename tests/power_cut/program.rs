@@ -7,10 +7,11 @@ use tapelog::disk::simulated::{Seeded, SimulatedDisk};
 use tapelog::format::batch::Layout;
 use tapelog::format::body::{Body, encode_columns};
 use tapelog::format::settings::Settings;
-use tapelog::log::{Appender, Claim, Consumer, Error, Home, Log, Note, Reader, Reading, SeekTarget};
+use tapelog::log::{Appender, Claim, Consumer, Error, Home, Log, Note, SeekTarget};
 use tapelog::model::{GroupName, LogId, Offset, Start, Timestamp};
 
 use crate::model::{Ending, Found, Model};
+use crate::reading::{append_time, compare, groups, read_all, words};
 
 /// Where the log lives on the disk.
 pub const DIR: &str = "/log";
@@ -40,21 +41,6 @@ pub fn settings(size: u64) -> Settings {
     Settings { segment_size: Some(size), segment_age: Some(2_000), ..Settings::default() }
 }
 
-/// What an error of the log is to a test.
-pub fn words(what: &str) -> impl Fn(Error) -> String {
-    move |error| format!("{what}: {error} [{error:?}]")
-}
-
-/// Where every group stands.
-pub fn groups(log: &Log) -> Result<std::collections::BTreeMap<GroupName, u64>, String> {
-    let mut found = std::collections::BTreeMap::new();
-    for group in log.group_names().map_err(words("group_names"))? {
-        let next = log.group_position(&group).map_err(words("group_position"))?;
-        found.insert(group, next.ok_or("a group without a checkpoint")?.get());
-    }
-    Ok(found)
-}
-
 impl Program {
     /// A program on an empty disk, or on what a power cut left of an earlier one.
     pub fn new(seed: u64, disk: Arc<SimulatedDisk>, model: Model) -> Program {
@@ -70,11 +56,7 @@ impl Program {
         self.open(Ending::PowerCut)?;
         for _ in 0..calls {
             let before = self.disk.steps();
-            let done = match self.log.is_some() {
-                true => self.call(),
-                false => self.create(),
-            };
-            done.map_err(|what| format!("{}: {what}", self.doing))?;
+            self.call().map_err(|what| format!("{}: {what}", self.doing))?;
             // The calls with many steps are those with something to leave half done.
             let often = if self.disk.steps() - before > 6 { 2 } else { 12 };
             if self.random.one_in(often) {
@@ -111,7 +93,8 @@ impl Program {
         Ok(())
     }
 
-    fn kill(&mut self, at: usize) -> Result<(), String> {
+    /// The process is killed when the journal has this length, and another one comes.
+    pub fn kill(&mut self, at: usize) -> Result<(), String> {
         self.writers.clear();
         self.consumers.clear();
         self.log = None;
@@ -122,7 +105,11 @@ impl Program {
         self.open(Ending::Killed)
     }
 
-    fn call(&mut self) -> Result<(), String> {
+    /// Does one thing; the first is to make a log where there is none.
+    pub fn call(&mut self) -> Result<(), String> {
+        if self.log.is_none() {
+            return self.create();
+        }
         self.now += self.random.below(60) as i64;
         if self.random.one_in(30) {
             self.now -= 500;
@@ -245,8 +232,7 @@ impl Program {
             claim.start = Start::At(next);
             self.model.begin_placing(self.disk.steps(), &group, Some(next.get()));
         }
-        let consumer =
-            Consumer::claim(&log, &group, &claim, self.now()).map_err(words("claim"))?;
+        let consumer = Consumer::claim(&log, &group, &claim, self.now()).map_err(words("claim"))?;
         if known.is_none() {
             self.model.kept(self.disk.steps(), &group);
         }
@@ -354,7 +340,7 @@ impl Program {
             None => log.start().map_err(words("start"))?,
         };
         self.model.begin_gc(self.disk.steps(), start.get());
-        log.collect(|_| ()).map_err(words("collect"))?;
+        log.collect().map_err(words("collect"))?;
         self.model.collected(self.disk.steps());
         let now = log.start().map_err(words("start"))?;
         if now == start { Ok(()) } else { Err(format!("log start is {now}, planned {start}")) }
@@ -399,81 +385,5 @@ impl Program {
         let writer = Appender::open(&self.log()?).map_err(words("open a writer"))?;
         self.writers.push(writer);
         Ok(())
-    }
-}
-
-/// The records of a log from its start to its end.
-#[derive(Clone, Debug, Default)]
-pub struct Read {
-    pub start: u64,
-    pub values: Vec<Vec<u8>>,
-    /// Why reading stopped before the end.
-    pub error: Option<String>,
-}
-
-impl Read {
-    pub fn end(&self) -> u64 {
-        self.start + self.values.len() as u64
-    }
-}
-
-/// Reads a log from its start to its end.
-pub fn read_all(log: &Log) -> Result<Read, String> {
-    let read = read_to_error(log)?;
-    match read.error {
-        None => Ok(read),
-        Some(what) => Err(what),
-    }
-}
-
-/// Reads a log from its start to its end, or to what keeps it from going on.
-pub fn read_to_error(log: &Log) -> Result<Read, String> {
-    let start = log.bounds().map_err(words("bounds"))?.start;
-    let mut read = Read { start: start.get(), ..Read::default() };
-    let mut reader = Reader::open(log, start).map_err(words("open a reader"))?;
-    loop {
-        match reader.read() {
-            Ok(Reading::End) => return Ok(read),
-            Ok(Reading::Records(piece)) => {
-                let skip = piece.from.since(piece.header.base);
-                if piece.from.get() != read.end() {
-                    return Err(format!("read offset {} after {}", piece.from, read.end()));
-                }
-                let values = piece.values().map_err(|error| error.to_string())?;
-                for value in values.skip(skip as usize) {
-                    read.values.push(value.ok_or("a null record")?.to_vec());
-                }
-                if read.end() != piece.header.next.get() {
-                    return Err(format!("{:?} holds records up to {}", piece.header, read.end()));
-                }
-            }
-            Err(error) => {
-                read.error = Some(words("read")(error));
-                return Ok(read);
-            }
-        }
-    }
-}
-
-/// Whether each record that was read is the one that was appended there.
-pub fn compare(read: &Read, expected: &[Vec<u8>]) -> Result<(), String> {
-    for (offset, value) in (read.start..).zip(&read.values) {
-        let text = String::from_utf8_lossy;
-        match expected.get(offset as usize) {
-            Some(right) if right == value => {}
-            Some(right) => {
-                return Err(format!("offset {offset} is {}, not {}", text(value), text(right)));
-            }
-            None => return Err(format!("offset {offset} is {}: invented", text(value))),
-        }
-    }
-    Ok(())
-}
-
-fn append_time(log: &Log, offset: u64) -> Result<Timestamp, String> {
-    let mut reader = Reader::open(log, Offset::new(offset)).map_err(words("open a reader"))?;
-    match reader.read().map_err(words("read"))? {
-        Reading::Records(piece) => Ok(piece.header.append_time),
-        Reading::End => Err(format!("no record at {offset}")),
     }
 }

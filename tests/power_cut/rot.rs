@@ -12,7 +12,8 @@ use tapelog::log::{Appender, Error, Log};
 use tapelog::model::{Offset, Position};
 use tapelog::segment::{SegmentReader, Step};
 
-use crate::program::{home, read_all, read_to_error, words};
+use crate::program::home;
+use crate::reading::{read_all, read_to_error, words};
 
 /// A batch of a log.
 struct Victim {

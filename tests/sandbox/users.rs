@@ -49,10 +49,10 @@ impl Sandbox {
             let open = || Permissions::from_mode(0o755);
             let binary = self.path("tapelog");
             if !binary.exists() {
-                // By another process: a handle for writing in this one could be inherited
-                // by a child that another test starts, and the copy would be "busy".
-                let copied = Command::new("/bin/cp").arg(super::binary()).arg(&binary).status();
-                assert!(copied.unwrap().success());
+                // By another process: while this one writes a program, a child that it
+                // starts meanwhile holds that open too, and nobody can run it.
+                let copy = Command::new("cp").arg(super::binary()).arg(&binary).status();
+                assert!(copy.unwrap().success());
             }
             fs::set_permissions(self.path(""), open()).unwrap();
             let mut other = Command::new(binary);

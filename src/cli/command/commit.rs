@@ -10,12 +10,14 @@ use crate::model::Offset;
 
 /// Store a group's checkpoint by hand
 ///
-/// OFFSET is the next offset to read: one more than the last record done with.
-/// commit never goes back; seek does. It waits five seconds for a consumer that is
-/// storing the same checkpoint. A group that is new is made.
+/// OFFSET is the next offset to read: one more than the last record done with, or
+/// "next" in the JSON of consume. commit never goes back; seek does. A group that is
+/// new is made. While another process stores the same checkpoint, commit waits five
+/// seconds, then exits with 5.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
+  tapelog commit demo -g me 100
   tapelog consume demo -g me --commit manual -J | while read -r record; do
     work \"$record\" && tapelog commit demo -g me \"$(jq .next <<< \"$record\")\"
   done

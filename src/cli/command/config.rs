@@ -24,17 +24,19 @@ use crate::log::Log;
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Settings:
-  segment-size=SIZE      a new segment begins after so many bytes; at least 512
-  segment-age=DUR        a new segment begins after so long
-  max-record-size=SIZE   larger records are refused; at most 64M
-  max-log-size=SIZE      the log refuses more at this size
+  segment-size=SIZE     a new segment begins at this size; at least 512
+  segment-age=DUR       a new segment begins after so long
+  max-record-size=SIZE  larger records are refused; at most 64M
+  max-log-size=SIZE     a log of this size refuses more; none for no limit
+  SIZE is bytes, or 64K, 64M, 64G, 64T by 1024. DUR is 90s, 1h30m, 7d.
 
 Examples:
-  tapelog config demo
+  tapelog config demo                  what holds, and the defaults
   tapelog config demo segment-size=1M max-log-size=10G
-  tapelog config demo max-log-size=
+  tapelog config demo max-log-size=    back to the default
 
-JSON: setting, value, default.
+JSON names:
+  setting, value, default
 ")]
 pub struct Config {
     #[command(flatten)]

@@ -25,21 +25,35 @@ use crate::model::{GroupName, Offset, Span, Start, Timestamp};
 ///
 /// Like cat: everything from the log start to the log end, then done. With -f it
 /// goes on as tail -f does. With -g it begins at the group's checkpoint and moves
-/// that behind what was handed over: written, and on a pipe taken by the reader. A
-/// crash repeats at most one commit interval and loses nothing.
+/// the checkpoint behind what was handed over: written, and on a pipe taken by the
+/// reader. After a crash at most one commit interval is printed again, and nothing
+/// is lost.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   tapelog consume demo                    everything
   tapelog consume demo --tail 10 -f       the last ten, then whatever comes
   tapelog consume demo -g billing -n 100  the group's next hundred
-  tapelog consume demo -o @-1h            what was appended in the last hour
+  tapelog consume demo -o @-1h            what came in the last hour
   tapelog consume demo -o 100:200 -J      a range, as JSON
   tapelog consume demo -F '%o %v\\n'       a template
 
-START is earliest, latest, N, -N (the last N), +N (N after the log start), @TIME,
-or a half-open range A:B, A:, :B, @T1:@T2. A TIME is RFC 3339, Unix seconds or
-milliseconds, -1h, '1 hour ago' or yesterday; without a zone it is UTC.
+START:
+  earliest, latest  the first record, or what comes after the last
+  N, -N, +N         offset N, the last N records, N after the log start
+  @TIME             the first record appended at or after TIME
+  A:B, A:, :B       from A up to but not including B
+
+TIME:
+  2026-11-29T15:00:00Z, 2026-11-29, yesterday  UTC if there is no zone
+  1764428400, 1764428400000                    Unix seconds, milliseconds
+  -1h, '1 hour ago'                            before now
+
+JSON names:
+  offset, next  the record's offset, and the one to commit behind it
+  ts            its time, in ms
+  append_ts     when it was appended, in ms
+  payload       its value; payload_base64 if that is not UTF-8
 ")]
 pub struct Consume {
     #[command(flatten)]
@@ -49,7 +63,7 @@ pub struct Consume {
     #[arg(short, long, value_name = "GROUP", add = complete_group())]
     group: Option<GroupName>,
 
-    /// Where to begin, and to stop; with -g where a new group begins
+    /// Where to begin, or A:B; with -g where a new group begins
     #[arg(short, long, value_name = "START", allow_hyphen_values = true)]
     offset: Option<String>,
 
@@ -69,27 +83,27 @@ pub struct Consume {
     #[arg(short = 'n', long = "count", value_name = "N")]
     count: Option<u64>,
 
-    /// Go on at the log end: wait for more
+    /// At the log end wait for more
     #[arg(short, long)]
     follow: bool,
 
-    /// Follow, and end with 0 once nothing came for so long
+    /// Follow, and end once nothing came for so long
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     timeout: Option<Duration>,
 
-    /// End with 3 if there was nothing to print
+    /// Exit with 3 if there was nothing to print
     #[arg(long)]
     fail_empty: bool,
 
-    /// Who moves the checkpoint: consume after hand-over, or nobody
+    /// Move the checkpoint after hand-over, or leave it to tapelog commit
     #[arg(long, value_name = "WHEN", requires = "group", default_value = "after")]
     commit: Commit,
 
-    /// Commit after so many records, or so often [default: 10000 records or 1s]
+    /// Commit after N records or each DUR [default: whichever is first of 10000, 1s]
     #[arg(long, value_name = "N|DUR", requires = "group")]
     commit_every: Option<CommitEvery>,
 
-    /// Where to go on if the log no longer holds the place asked for, instead of ending with 6
+    /// Where to go on if the log does not hold the place, instead of exit 6
     #[arg(long, value_name = "WHERE")]
     out_of_range: Option<Nearest>,
 

@@ -12,16 +12,18 @@ use crate::policy::retention::Fate;
 
 /// Delete the segments that every group is done with
 ///
-/// Whole sealed segments go, oldest first; numbering never starts again. Without a
+/// Whole sealed segments go, oldest first; offsets never start again. Without a
 /// group nothing goes, as nobody has said what is done with. What is printed says
 /// for each segment why it goes or stays.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  tapelog gc demo --dry-run      what would go, and who holds the rest
-  tapelog gc demo --roll         seal the active segment first
+  tapelog gc demo --dry-run  what would go, and who holds the rest
+  tapelog gc demo            delete it
+  tapelog gc demo --roll     the segment that was appended to, too
 
-JSON: first, next, records, bytes, action (delete or keep), reason, held_by.
+JSON names:
+  first, next, records, bytes, action (delete or keep), reason, held_by
 ")]
 pub struct Gc {
     #[command(flatten)]

@@ -14,23 +14,25 @@ use crate::model::{GroupName, Offset};
 
 /// Show where the groups are
 ///
-/// The lag is how many records lie between a group and the log end, TIME-LAG how
-/// long the first of them has been waiting, HELD what the group alone keeps gc from
-/// deleting, HOLDER who consumes it now.
+/// POSITION is a group's checkpoint: the next offset to read. LAG is how many records
+/// lie between it and the log end, TIME-LAG how long the first of them has been
+/// waiting, HELD what this group alone keeps gc from deleting, HOLDER who consumes it
+/// now.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  tapelog groups demo
-  tapelog groups demo -g me -J | jq .lag
-  tapelog groups demo -g old --delete
+  tapelog groups demo                     all groups
+  tapelog groups demo -g me -J | jq .lag  a number for monitoring
+  tapelog groups demo -g old --delete     let gc forget about old
 
-JSON: group, position, end, lag, lag_ms, holder (or null), held_bytes.
+JSON names:
+  group, position, end, lag, lag_ms, holder (or null), held_bytes
 ")]
 pub struct Groups {
     #[command(flatten)]
     log: LogArgument,
 
-    /// Only this group; 3 if there is none
+    /// Only this group; exit 3 if there is none
     #[arg(short, long, value_name = "GROUP", add = complete_group())]
     group: Option<GroupName>,
 

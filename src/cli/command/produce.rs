@@ -32,34 +32,33 @@ const LONGEST_MEASURED: u64 = 1 << 30;
 /// Every line of the input becomes a record: the bytes between newlines, nothing
 /// trimmed, nothing split. A line that arrives alone is appended at once. The log is
 /// made if there is nothing at its path. produce ends with 0 only once every record
-/// is synced to the disk.
+/// is safe: synced to the disk (with --sync none, only written).
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  seq 5 | tapelog produce demo             append five records
-  tapelog produce demo access.log -        a file, then stdin
-  find . -print0 | tapelog produce -0 demo NUL-terminated names, newlines and all
-  tapelog produce demo --sync each --receipt < orders
-                                           print each offset once it is safe
+  seq 5 | tapelog produce demo              append five records
+  tapelog produce demo access.log -         a file, then stdin
+  find . -print0 | tapelog produce demo -0  file names, newlines and all
+  tapelog produce demo --receipt <orders    each offset once it is safe
 
-What --sync can lose when the power fails (a crash of produce alone loses nothing
-that was appended):
-  1s     the default: what was appended in the last second, before produce ended
-  each   nothing that a receipt was printed for
-  none   anything that the system had not yet written by itself
+What a power cut can lose:
+  --sync 1s    the last second before the cut, while produce still ran
+  --sync each  the batch that was being appended
+  --sync none  whatever the system had not written by itself yet
+  A produce that is killed loses only what it had not appended.
 ")]
 pub struct Produce {
     #[command(flatten)]
     log: LogArgument,
 
-    /// Files to append, one after the other; - is stdin
+    /// Files to append, one after the other; - is stdin, as is no FILE
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     files: Vec<OsString>,
 
     #[command(flatten)]
     delimiter: Delimiter,
 
-    /// Sync after so long (and at the end), after each batch, or never
+    /// Sync every DUR and at the end, or after each batch, or never
     #[arg(long, value_name = "DUR|each|none", default_value = "1s")]
     sync: SyncPolicy,
 

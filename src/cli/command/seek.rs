@@ -21,20 +21,31 @@ use crate::model::{GroupName, Offset, Start, Timestamp};
 /// Move a group's checkpoint anywhere
 ///
 /// Acts at once, prints the old and the new position, and writes the move down, so
-/// that --undo takes it back. A group that is being consumed is left alone. A group
-/// that is new is made.
+/// that --undo takes it back. A group that is being consumed is left alone: exit 5.
+/// A group that is new is made. Give one of --to…, --shift-by, --by-duration,
+/// --from-file and --undo.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("target").required(true))]
+#[command(override_usage = "\
+tapelog seek [OPTIONS] --group <GROUP> --to <PLACE> <LOG>
+       tapelog seek [OPTIONS] --group <GROUP> --undo <LOG>")]
 #[command(after_long_help = "\
 Examples:
-  tapelog seek demo -g me --to earliest          process everything again
-  tapelog seek demo -g me --to @-1h              the last hour
+  tapelog seek demo -g me --to earliest     read everything again
+  tapelog seek demo -g me --to @-1h         the last hour
   tapelog seek demo -g me --to-datetime 2026-11-29T15:00:00Z
-  tapelog seek demo -g me --shift-by -100        a hundred back
-  tapelog seek demo -g me --to-group other       where another group is
-  tapelog seek demo -g me --undo                 back to before the last seek
+  tapelog seek demo -g me --shift-by -100   a hundred back
+  tapelog seek demo -g me --to-group other  where another group is
+  tapelog seek demo -g me --undo            take the last seek back
 
-PLACE is earliest, latest, N, -N (the last N), +N (N after the log start) or @TIME.
+PLACE:
+  earliest, latest  the first record, or what comes after the last
+  N, -N, +N         offset N, the last N records, N after the log start
+  @TIME             the first record appended at or after TIME, which is
+                    written as for consume: @2026-11-29, @-1h, @yesterday
+
+JSON names:
+  group, from (null if the group is new), to
 ")]
 pub struct Seek {
     #[command(flatten)]
@@ -43,7 +54,7 @@ pub struct Seek {
     #[command(flatten)]
     group: GroupArgument,
 
-    /// To a place, as consume -o takes it
+    /// To a place in the log
     #[arg(long, value_name = "PLACE", group = "target", allow_hyphen_values = true)]
     to: Option<String>,
 
@@ -59,7 +70,7 @@ pub struct Seek {
     #[arg(long, value_name = "OFFSET", group = "target", value_parser = parse_offset)]
     to_offset: Option<Offset>,
 
-    /// Forward by N records, or back if N is negative; not beyond the log's ends
+    /// Forward by N records, or back if N is negative; stops at the log's ends
     #[arg(long, value_name = "N", group = "target", allow_hyphen_values = true)]
     shift_by: Option<i64>,
 
@@ -71,7 +82,7 @@ pub struct Seek {
     #[arg(long, value_name = "DUR", group = "target", value_parser = parse_duration, allow_hyphen_values = true)]
     by_duration: Option<Duration>,
 
-    /// Where it is: checks it against the log
+    /// To where it is already: only checks that the log holds it
     #[arg(long, group = "target")]
     to_current: bool,
 
@@ -79,11 +90,11 @@ pub struct Seek {
     #[arg(long, value_name = "GROUP", group = "target", add = complete_group())]
     to_group: Option<GroupName>,
 
-    /// To where a file says: lines of groups -J, or Kafka's topic,partition,offset
+    /// To where FILE says: lines of groups -J, or Kafka's topic,partition,offset
     #[arg(long, value_name = "FILE", group = "target")]
     from_file: Option<PathBuf>,
 
-    /// To where it was before the last seek that was not taken back yet
+    /// Take the last seek back; once more, the one before it
     #[arg(long, group = "target")]
     undo: bool,
 
@@ -91,11 +102,11 @@ pub struct Seek {
     #[arg(long, conflicts_with = "execute")]
     dry_run: bool,
 
-    /// Accepted, as seek always acts: Kafka's tool wants it
+    /// Does nothing: seek always acts. Kafka's tool needs it
     #[arg(long)]
     execute: bool,
 
-    /// Print the move as a line of JSON: group, from, to
+    /// Print the move as a line of JSON
     #[arg(short = 'J', long)]
     json: bool,
 }
@@ -151,10 +162,10 @@ pub fn run(args: &Seek, session: &Session) -> Result<()> {
         true => log.plan_seek(group, &target)?,
         false => log.seek(group, &target, now)?,
     };
-    print_move(&done, args.json)
+    print_move(&done, &target, args.json)
 }
 
-fn print_move(done: &Move, json: bool) -> Result<()> {
+fn print_move(done: &Move, target: &SeekTarget, json: bool) -> Result<()> {
     #[derive(Serialize)]
     struct Row<'a> {
         group: &'a GroupName,
@@ -166,7 +177,12 @@ fn print_move(done: &Move, json: bool) -> Result<()> {
         return print_json([Row { group, from: *from, to: *to }]);
     }
     let from = from.map_or_else(|| "new".to_owned(), |from| from.to_string());
-    print_lines([format!("{group}: {from} -> {to}")])
+    // The moment that was sought, so that a zone that was not meant is noticed.
+    let moment = match target {
+        SeekTarget::To(Start::Time(time)) => format!(" at {time}"),
+        _ => String::new(),
+    };
+    print_lines([format!("{group}: {from} -> {to}{moment}")])
 }
 
 /// The position of `group` in a file of `groups -J`, or the only one in Kafka's CSV.

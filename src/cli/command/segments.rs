@@ -12,17 +12,19 @@ use crate::model::{GroupName, Offset, SegmentState, Timestamp};
 
 /// Show the segments, and which groups still need them
 ///
-/// gc deletes the sealed ones, oldest first, that no group needs.
+/// A segment is one file of the log. The newest is active: records are appended to
+/// it. The others are sealed; gc deletes those that no group needs, oldest first.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  tapelog segments demo
-  tapelog segments demo --summary
+  tapelog segments demo            one line a segment
+  tapelog segments demo --summary  one line for all
   tapelog segments demo -J | jq 'select(.needed_by == [\"old\"]).bytes'
 
-JSON: first, next, records, bytes, first_time, last_time (ms, or null), state
-(active or sealed), needed_by; with --summary: segments, records, bytes, start,
-end, durable.
+JSON names:
+  first, next, records, bytes, first_time, last_time (ms, or null),
+  state (active or sealed), needed_by
+  with --summary: segments, records, bytes, start, end, durable
 ")]
 pub struct Segments {
     #[command(flatten)]
@@ -32,7 +34,7 @@ pub struct Segments {
     #[arg(long)]
     summary: bool,
 
-    /// Print lines of JSON
+    /// Print a line of JSON a segment
     #[arg(short = 'J', long)]
     json: bool,
 }

@@ -2,9 +2,8 @@
 //! reader has not taken is not handed over yet, a full pipe must not keep a signal
 //! from being heard, and a reader that has gone must be noticed.
 
-use std::fs::File;
-use std::io::{self, IoSlice, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -18,7 +17,7 @@ use crate::cli::failure::OutputClosed;
 /// The process's standard output.
 #[derive(Debug)]
 pub struct Output {
-    file: File,
+    file: BorrowedFd<'static>,
     is_pipe: bool,
     sent: u64,
 }
@@ -29,9 +28,9 @@ impl Output {
     /// # Errors
     /// What the system says.
     pub fn standard() -> Result<Output> {
-        let file = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3).context(NAME)?;
-        let kind = FileType::from_raw_mode(rustix::fs::fstat(&file).context(NAME)?.st_mode);
-        Ok(Output { file: file.into(), is_pipe: kind == FileType::Fifo, sent: 0 })
+        let file = rustix::stdio::stdout();
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(file).context(NAME)?.st_mode);
+        Ok(Output { file, is_pipe: kind == FileType::Fifo, sent: 0 })
     }
 
     /// How many bytes were given to the output.
@@ -42,7 +41,7 @@ impl Output {
     /// How many of those bytes were handed over: on a pipe, taken out by the reader.
     pub fn taken(&self) -> u64 {
         let waiting = match self.is_pipe {
-            true => rustix::io::ioctl_fionread(&self.file).unwrap_or(u64::MAX),
+            true => rustix::io::ioctl_fionread(self.file).unwrap_or(u64::MAX),
             false => 0,
         };
         // Somebody else's bytes may lie in the same pipe: then this is less than the truth.
@@ -58,7 +57,7 @@ impl Output {
 
     /// For polling: reports an error once the reader has gone.
     pub fn handle(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+        self.file
     }
 
     /// Whether it makes sense to poll for that.
@@ -92,13 +91,15 @@ impl Output {
     /// Writes without ever sleeping in a full pipe, where a signal would not be heard.
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if !self.is_pipe {
-            return self.file.write(bytes);
+            return Ok(rustix::io::write(self.file, bytes)?);
         }
         // An offset of -1 means the file's own place, which a pipe has none of.
         let flags = ReadWriteFlags::NOWAIT;
-        match rustix::io::pwritev2(&self.file, &[IoSlice::new(bytes)], u64::MAX, flags) {
+        match rustix::io::pwritev2(self.file, &[IoSlice::new(bytes)], u64::MAX, flags) {
             // An old kernel: write as everyone does.
-            Err(Errno::NOTSUP | Errno::NOSYS | Errno::SPIPE) => self.file.write(bytes),
+            Err(Errno::NOTSUP | Errno::NOSYS | Errno::SPIPE) => {
+                Ok(rustix::io::write(self.file, bytes)?)
+            }
             written => Ok(written?),
         }
     }

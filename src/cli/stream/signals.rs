@@ -1,12 +1,15 @@
-//! SIGINT and SIGTERM: the first one asks the command to stop taking and save what
+//! SIGINT, SIGTERM and SIGHUP: the first one asks the command to stop taking and save what
 //! it has, the second one ends the process at once.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::backend::SignalDelivery;
+use signal_hook::iterator::exfiltrator::SignalOnly;
 use signal_hook::{flag, low_level};
 use thiserror::Error;
 
@@ -19,7 +22,8 @@ pub struct Signalled(pub i32);
 #[derive(Debug)]
 pub struct Signals {
     last: Arc<AtomicUsize>,
-    wake: OwnedFd,
+    /// Never emptied, so that it stays readable once a signal came.
+    delivery: SignalDelivery<UnixStream, SignalOnly>,
 }
 
 impl Signals {
@@ -28,16 +32,18 @@ impl Signals {
     /// # Errors
     /// What the system says.
     pub fn watch() -> io::Result<Signals> {
-        let (wake, sender) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         let (last, second) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        for signal in [SIGINT, SIGTERM] {
+        let hang_up = (!ignores(SIGHUP)).then_some(SIGHUP);
+        let signals: Vec<i32> = [SIGINT, SIGTERM].into_iter().chain(hang_up).collect();
+        for &signal in &signals {
             // In this order: the first signal only sets the flag that the second one finds.
             flag::register_conditional_default(signal, Arc::clone(&second))?;
             flag::register(signal, Arc::clone(&second))?;
             flag::register_usize(signal, Arc::clone(&last), signal as usize)?;
-            low_level::pipe::register(signal, sender.try_clone()?)?;
         }
-        Ok(Signals { last, wake })
+        let (wake, sender) = UnixStream::pair()?;
+        let delivery = SignalDelivery::with_pipe(wake, sender, SignalOnly::default(), &signals)?;
+        Ok(Signals { last, delivery })
     }
 
     /// The signal that came, if one did.
@@ -50,8 +56,17 @@ impl Signals {
 
     /// Readable once a signal came.
     pub fn handle(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
+        self.delivery.get_read().as_fd()
     }
+}
+
+/// Whether the process was started with `signal` ignored, as nohup does; proc(5)
+/// has the mask. Such a signal stays ignored.
+fn ignores(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Ends the process by `signal`, so that its parent sees that.
