@@ -80,6 +80,7 @@ fn status_of_log_error(error: &log::Error) -> Status {
         E::OutOfRange(_) => Status::OutOfRange,
         E::TooBig { .. } => Status::TooBig,
         E::Io { .. }
+        | E::NoParent(_)
         | E::NotALog { .. }
         | E::Newer { .. }
         | E::Full { .. }

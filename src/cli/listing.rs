@@ -74,5 +74,11 @@ pub fn print_lines(lines: impl IntoIterator<Item = String>) -> Result<()> {
 
 /// A moment in a table: RFC 3339 to the second, or a dash.
 pub fn show_time(time: Option<Timestamp>) -> String {
-    time.map_or_else(|| "-".to_owned(), |time| time.to_string())
+    let shown = time.map(|time| time.to_string());
+    // Without the milliseconds, so that a table fits a terminal; JSON has them.
+    let short = |text: String| match text.split_once('.') {
+        Some((seconds, _)) => format!("{seconds}Z"),
+        None => text,
+    };
+    shown.map_or_else(|| "-".to_owned(), short)
 }

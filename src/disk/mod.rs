@@ -97,7 +97,7 @@ pub trait DiskFile: Send + Debug {
     fn write_at(&self, parts: &[io::IoSlice<'_>], position: u64) -> io::Result<usize>;
 
     /// The file's length in bytes.
-    fn len(&self) -> io::Result<u64>;
+    fn size(&self) -> io::Result<u64>;
 
     /// Cuts the file, or extends it with zeros.
     fn set_len(&self, bytes: u64) -> io::Result<()>;

@@ -140,7 +140,7 @@ impl DiskFile for RealFile {
         Ok(rustix::io::pwritev(&self.file, parts, position)?)
     }
 
-    fn len(&self) -> io::Result<u64> {
+    fn size(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.size())
     }
 

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
     use crate::format::batch::Codec;
     use crate::model::{Offset, Timestamp};
-    use proptest::prelude::*;
+    use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 
     fn header(layout: Layout, records: u32, body: &[u8]) -> Header {
         Header {

@@ -79,16 +79,14 @@ pub fn parse_checkpoint(name: &OsStr) -> Option<GroupName> {
 }
 
 /// A name for a file that is being written and will get its real name later.
-pub fn temporary(process: u32, attempt: u32) -> String {
-    format!("{process}-{attempt}{TEMPORARY}")
+pub fn temporary(number: u32) -> String {
+    format!("{number}{TEMPORARY}")
 }
 
 /// Whether a name is one of [`temporary`]'s.
 pub fn is_temporary(name: &OsStr) -> bool {
     let stem = name.to_str().and_then(|name| name.strip_suffix(TEMPORARY));
-    stem.and_then(|stem| stem.split_once('-')).is_some_and(|(process, attempt)| {
-        process.parse::<u32>().is_ok() && attempt.parse::<u32>().is_ok()
-    })
+    stem.is_some_and(|stem| stem.parse::<u32>().is_ok())
 }
 
 /// The name under which bytes cut from `position` of a segment are kept; `attempt`
@@ -110,7 +108,7 @@ mod tests {
         }
         let group: GroupName = "a.b".parse().unwrap();
         assert_eq!(parse_checkpoint(checkpoint(&group).as_ref()), Some(group));
-        assert!(is_temporary(temporary(7, 0).as_ref()));
+        assert!(is_temporary(temporary(7).as_ref()));
     }
 
     #[test]

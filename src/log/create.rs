@@ -97,7 +97,7 @@ fn read_log_file(home: &Home) -> Result<Option<LogFile>> {
         Err(error) if error.is_not_found() => return Ok(None),
         Err(error) => return Err(error),
     };
-    let length = file.len().map_err(Error::io("read", &path))?;
+    let length = file.size().map_err(Error::io("read", &path))?;
     let mut bytes = vec![0; length.min(LONGEST_SETTINGS) as usize];
     read_full(file.as_ref(), &mut bytes, 0).map_err(Error::io("read", &path))?;
     match LogFile::decode(&bytes) {
@@ -138,10 +138,10 @@ fn is_unfinished(home: &Home) -> Result<bool> {
 
 fn make_directory(home: &Home) -> Result<()> {
     match home.disk().create_dir(home.dir()) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(Error::io("create", home.dir())(error))
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Error::NoParent(home.dir().to_owned()))
         }
-        _ => Ok(()),
+        made => create_unless_there(made, home),
     }
 }
 

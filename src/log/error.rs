@@ -17,7 +17,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, Error)]
 pub enum Error {
     /// The disk refused.
-    #[error("can't {action} {}: {source}", path.display())]
+    #[error("can't {action} {}", path.display())]
     Io {
         /// What was tried.
         action: &'static str,
@@ -29,6 +29,9 @@ pub enum Error {
     /// There is nothing at the log's path.
     #[error("there is no log at {}: produce makes one", .0.display())]
     NoLog(PathBuf),
+    /// A log can't be made where its directory would have no parent.
+    #[error("can't make a log at {}: make the directory that is to hold it first", .0.display())]
+    NoParent(PathBuf),
     /// There is something else at the log's path.
     #[error("{} is not a log: {why}", path.display())]
     NotALog {

@@ -158,7 +158,7 @@ impl Log {
             Err(error) if error.is_not_found() => return Ok(Vec::new()),
             opened => opened?,
         };
-        let length = file.len().map_err(Error::io("read", &path))?;
+        let length = file.size().map_err(Error::io("read", &path))?;
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
         let read = read_full(file.as_ref(), &mut bytes, 0).map_err(Error::io("read", &path))?;
         // A line that a crash tore is no line; its seek did not happen.
@@ -176,7 +176,7 @@ impl Log {
             }
             opened => (opened?, false),
         };
-        let length = file.len().map_err(Error::io("read", &path))?;
+        let length = file.size().map_err(Error::io("read", &path))?;
         let mut last = [b'\n'];
         read_full(file.as_ref(), &mut last, length.saturating_sub(1))
             .map_err(Error::io("read", &path))?;

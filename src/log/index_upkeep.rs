@@ -64,7 +64,7 @@ pub(super) fn repair(log: &Log, base: Offset) -> Result<()> {
         Ok(segment) => segment,
         Err(_) => return Ok(()),
     };
-    let length = segment.len().map_err(Error::io("read", log.home.segment_path(base)))?;
+    let length = segment.size().map_err(Error::io("read", log.home.segment_path(base)))?;
     let end = Position::new(length);
     if emptied(log, base).and_then(|index| fill(log, base, segment, index, end)).is_ok() {
         log.home.tell(&Note::IndexRebuilt(log.home.path(file_name::index(base))));

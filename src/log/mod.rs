@@ -3,9 +3,8 @@
 //! Everything here returns values and typed errors; it prints nothing and reads no
 //! clock.
 //!
-//! Reading the code: [`append`] and [`read`] are the main job, [`tail`] and
-//! [`recover`] what happens after a crash, [`groups`] and [`collect`] who is done
-//! with what.
+//! Reading the code: `append` and `read` are the main job, `tail` and `recover` what
+//! happens after a crash, `groups` and `collect` who is done with what.
 
 mod append;
 mod checkpoint;

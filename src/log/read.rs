@@ -205,7 +205,7 @@ impl Reader {
         if next != reader.segment() && self.log.home.exists(&self.log.home.segment_path(next))? {
             return Ok(true);
         }
-        let length = reader.file().len();
+        let length = reader.file().size();
         let length =
             length.map_err(Error::io("read", self.log.home.segment_path(reader.segment())))?;
         Ok(length > reader.position().get())

@@ -107,7 +107,7 @@ fn walk(home: &Home, id: LogId, tail: &mut Tail) -> Result<()> {
     let Some(file) = open_if_there(home, tail.mark.segment)? else {
         return no_segment(home, tail);
     };
-    let length = file.len().map_err(Error::io("read", home.segment_path(tail.mark.segment)))?;
+    let length = file.size().map_err(Error::io("read", home.segment_path(tail.mark.segment)))?;
     if length < tail.mark.position.get() {
         // Bytes that were there are gone: only from the beginning is it clear which.
         tail.mark = Mark::beginning_of(tail.mark.segment);
@@ -209,7 +209,7 @@ pub(super) fn judge_bad(
     durable: Offset,
 ) -> Result<u64> {
     let path = home.segment_path(segment);
-    let length = file.len().map_err(Error::io("read", &path))?;
+    let length = file.size().map_err(Error::io("read", &path))?;
     let around = Surroundings {
         expected: bad.offset,
         durable,

@@ -47,7 +47,7 @@ fn put_whole(
 fn write_temporary(disk: &dyn Disk, dir: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     let mut attempt = 0;
     let (path, file) = loop {
-        let path = dir.join(file_name::temporary(std::process::id(), attempt));
+        let path = dir.join(file_name::temporary(attempt));
         match disk.create_new(&path) {
             Ok(file) => break (path, file),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => attempt += 1,

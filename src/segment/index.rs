@@ -41,7 +41,7 @@ impl Index {
     /// # Errors
     /// [`IndexError`]: its length or its last entry is no index's.
     pub fn open(file: Box<dyn DiskFile>, of: IndexOf) -> Result<Index, IndexError> {
-        let bytes = file.len()?;
+        let bytes = file.size()?;
         let entries = bytes / ENTRY_LEN as u64;
         if bytes % ENTRY_LEN as u64 != 0 {
             return Err(IndexError::Garbage(entries));

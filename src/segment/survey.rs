@@ -15,7 +15,7 @@ pub fn survey(file: Box<dyn DiskFile>, log: LogId, base: Offset) -> io::Result<S
         base,
         next: base,
         records: 0,
-        bytes: file.len()?,
+        bytes: file.size()?,
         first_time: None,
         last_time: None,
         state: SegmentState::Sealed,

@@ -28,29 +28,19 @@ fn no_module_has_a_name_that_says_nothing() {
     none("Name a module after what it owns:", &found);
 }
 
-/// Tests that take in a prelude whole, until somebody names what they need.
-const PRELUDES: [&str; 2] = ["src/cli/stream/framing.rs", "src/format/body.rs"];
-
 #[test]
 fn nothing_is_imported_wholesale() {
-    let (mut found, mut unused) = (Vec::new(), PRELUDES.to_vec());
+    let mut found = Vec::new();
     for source in all() {
         for at in finds(&source.code, "use ") {
             let import = source.code[at..].split(';').next().unwrap_or_default();
             let of_a_test = import == "use super::*" && source.is_test(at);
-            if !import.contains('*') || of_a_test {
-                continue;
-            }
-            let is_known = import == "use proptest::prelude::*" && source.is_test(at);
-            if is_known && PRELUDES.contains(&source.path.as_str()) {
-                unused.retain(|path| *path != source.path);
-            } else {
+            if import.contains('*') && !of_a_test {
                 found.push(source.place(at));
             }
         }
     }
     none("Name what is imported; only a test module says `use super::*`:", &found);
-    assert!(unused.is_empty(), "take these out of PRELUDES, nothing needs them: {unused:?}");
 }
 
 #[test]

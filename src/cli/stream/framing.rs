@@ -275,7 +275,7 @@ fn layout_of(values: &[Option<&[u8]>]) -> Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use proptest::prelude::{prop, prop_assert_eq, proptest};
 
     const LIMITS: BatchLimits = BatchLimits { bytes: 64, records: usize::MAX, record: 1000 };
 

@@ -42,7 +42,7 @@ impl Signals {
             flag::register_usize(signal, Arc::clone(&last), signal as usize)?;
         }
         let (wake, sender) = UnixStream::pair()?;
-        let delivery = SignalDelivery::with_pipe(wake, sender, SignalOnly::default(), &signals)?;
+        let delivery = SignalDelivery::with_pipe(wake, sender, SignalOnly, &signals)?;
         Ok(Signals { last, delivery })
     }
 

@@ -86,7 +86,7 @@ impl DiskFile for SimulatedFile {
         Ok(count)
     }
 
-    fn len(&self) -> io::Result<u64> {
+    fn size(&self) -> io::Result<u64> {
         let mut state = self.handle.state();
         state.faults.meet(Class::Look)?;
         Ok(state.tree.bytes(self.handle.inode).len() as u64)

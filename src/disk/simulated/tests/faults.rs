@@ -84,7 +84,7 @@ fn every_class_can_fail_and_any_counts_them_all() {
         (Class::Look, &|| disk.entry(path("/f")).map(drop)),
         (Class::Look, &|| disk.dir_stamp(path("/")).map(drop)),
         (Class::Look, &|| disk.boot_id().map(drop)),
-        (Class::Look, &|| file.len().map(drop)),
+        (Class::Look, &|| file.size().map(drop)),
         (Class::Look, &|| file.is_at(path("/f")).and(lock.is_at(path("/f"))).map(drop)),
     ];
     let before = disk.calls(Class::Any);

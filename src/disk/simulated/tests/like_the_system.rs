@@ -163,7 +163,7 @@ fn bytes_of(file: &dyn DiskFile, call: &Call) -> io::Result<(usize, Vec<u8>, u64
         Call::SetLen(_, length) => file.set_len(*length).map(|()| 0)?,
         _ => 0,
     };
-    Ok((count, buffer, file.len()?))
+    Ok((count, buffer, file.size()?))
 }
 
 proptest! {

@@ -126,7 +126,7 @@ fn settling_makes_all_durable_and_so_does_tampering() {
     disk.write_file(path("/f"), b"rotten").unwrap();
     disk.write_file(path("/deep/down/g"), b"g").unwrap();
     assert!(file.is_at(path("/f")).unwrap());
-    assert_eq!(file.len().unwrap(), 6);
+    assert_eq!(file.size().unwrap(), 6);
     let image = disk.crash_image(0, 0, CrashStyle::DropAll);
     assert_eq!(image.read_file(path("/deep/down/g")), Some(b"g".to_vec()));
     assert_eq!(image.names(path("/")).unwrap(), ["deep", "f"]);
