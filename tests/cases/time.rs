@@ -89,9 +89,7 @@ fn h059_a_time_that_was_sought_is_shown_in_utc() {
     let sandbox = around_new_year();
     for time in ["@2024-01-01T00:00:00", "@2024-01-01T05:30:00+05:30"] {
         let outcome = seek_in(&sandbox, "Asia/Kolkata", time).outcome().succeeded();
-        let said = format!("{}{}", outcome.stderr, String::from_utf8_lossy(&outcome.stdout));
-        assert!(said.contains("2024-01-01T00:00:00"), "{outcome}\n{said}");
-        assert!(said.contains('Z') && !said.contains("+05:30"), "{outcome}\n{said}");
+        outcome.silent().printed("g: 0 -> 1 at 2024-01-01T00:00:00.000Z\n");
     }
 }
 

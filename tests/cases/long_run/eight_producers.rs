@@ -73,7 +73,7 @@ fn eight_producers_keep_every_line_whole_and_in_order() {
 
 #[test]
 fn eight_producers_roll_every_few_lines() {
-    let count = rounds(250, 50_000);
+    let count = rounds(250, 5_000);
     let sandbox = Sandbox::with_config("segment-size=16K");
     all_succeed(start_writers(&sandbox, count));
     check(&sandbox.all().outcome().succeeded().silent().stdout, count);
@@ -95,7 +95,7 @@ fn input_bytes(sandbox: &Sandbox) -> u64 {
 
 #[test]
 fn eight_producers_beside_rolls_gc_and_a_consumer_lose_nothing() {
-    let count = rounds(250, 50_000);
+    let count = rounds(250, 5_000);
     let sandbox = Sandbox::with_config("segment-size=16K");
     sandbox.commit("g", 0);
     let consume = sandbox.command("consume -g g -f --commit-every 100");
