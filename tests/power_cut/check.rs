@@ -27,9 +27,31 @@ pub struct Recovery {
     /// The length of the journal before the append and after its sync.
     begun: usize,
     done: usize,
+    torn: Option<Torn>,
+}
+
+/// A torn tail that was cut off.
+struct Torn {
+    segment: PathBuf,
+    /// The segment before the cut, and its length after it.
+    whole: Vec<u8>,
+    length: usize,
+    kept: PathBuf,
 }
 
 impl Recovery {
+    /// Whether the power, cut in the midst of the recovery, left every byte of a torn
+    /// tail where it was or in quarantine.
+    pub fn check_torn(&self, disk: &SimulatedDisk) -> Result<(), String> {
+        let Some(Torn { segment, whole, length, kept }) = &self.torn else { return Ok(()) };
+        let bytes = disk.read_file(segment).unwrap_or_default();
+        let is_kept = || disk.read_file(kept).is_some_and(|kept| kept == whole[*length..]);
+        match bytes.starts_with(whole) || is_kept() {
+            true => Ok(()),
+            false => Err(format!("{} was cut and is not in quarantine", segment.display())),
+        }
+    }
+
     /// What must hold if the power is cut after so many steps of the recovery.
     pub fn expected(&self, steps: usize, before: &Expected) -> Expected {
         let mut expected = before.clone();
@@ -148,7 +170,7 @@ fn as_a_writer(disk: &Arc<SimulatedDisk>, notes: &Notes, read: Read) -> Result<R
     let log = Log::open_or_create(&home, LogId::new(77), &settings(512));
     let log = log.map_err(words("open or create"))?;
     let mut writer = Appender::open(&log).map_err(words("open a writer"))?;
-    nothing_destroyed(disk, &before, &notes.take())?;
+    let torn = nothing_destroyed(disk, &before, &notes.take())?;
     let begun = disk.steps();
     append_probe(&mut writer, read.end())?;
     let done = disk.steps();
@@ -156,7 +178,7 @@ fn as_a_writer(disk: &Arc<SimulatedDisk>, notes: &Notes, read: Read) -> Result<R
     let probe = read.end();
     values.extend(read.values);
     values.push(PROBE.to_vec());
-    Ok(Recovery { values, probe, begun, done })
+    Ok(Recovery { values, probe, begun, done, torn })
 }
 
 fn append_probe(writer: &mut Appender, at: u64) -> Result<(), String> {
@@ -175,24 +197,27 @@ fn nothing_destroyed(
     disk: &SimulatedDisk,
     before: &BTreeMap<PathBuf, Vec<u8>>,
     notes: &[Note],
-) -> Result<(), String> {
+) -> Result<Option<Torn>, String> {
     let after = files(disk);
+    let mut torn = None;
     for (path, old) in before.iter().filter(|(path, _)| is_segment(path)) {
         let new = after.get(path).ok_or_else(|| format!("{} is gone", path.display()))?;
-        if new.len() < old.len() {
-            let (kept, cut) = (old.split_at(new.len()).0, old.split_at(new.len()).1);
-            let set_aside = notes.iter().find_map(|note| match note {
-                Note::CutTail { kept, .. } => after.get(kept),
-                _ => None,
-            });
-            if kept != &new[..] || set_aside.is_none_or(|aside| aside != cut) {
-                return Err(format!("bytes cut from {} are not set aside", path.display()));
-            }
-        } else if new != old {
-            return Err(format!("{} was changed", path.display()));
+        if new == old {
+            continue;
         }
+        let kept = notes.iter().find_map(|note| match note {
+            Note::CutTail { kept, .. } => Some(kept),
+            _ => None,
+        });
+        let kept = kept.ok_or_else(|| format!("{} was changed", path.display()))?;
+        let cut = old.strip_prefix(&new[..]).ok_or("more than the tail was cut")?;
+        if after.get(kept).is_none_or(|aside| aside != cut) {
+            return Err(format!("bytes cut from {} are not set aside", path.display()));
+        }
+        let (segment, whole, length) = (path.clone(), old.clone(), new.len());
+        torn = Some(Torn { segment, whole, length, kept: kept.clone() });
     }
-    Ok(())
+    Ok(torn)
 }
 
 fn is_segment(path: &Path) -> bool {

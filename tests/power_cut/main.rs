@@ -235,7 +235,10 @@ impl Cutter {
             }
             report.cuts += 1;
             report.second += 1;
-            let result = guarded(|| check(&again, &recovery.expected(steps, expected)));
+            let result = guarded(|| {
+                recovery.check_torn(&again)?;
+                check(&again, &recovery.expected(steps, expected))
+            });
             let what = format!(
                 "cut again after step {steps} of the recovery ({}), {style:?}, image seed {seed}",
                 told(image, steps)
