@@ -12,6 +12,8 @@ mod create;
 mod error;
 mod files;
 mod find;
+#[cfg(test)]
+mod fixture;
 mod groups;
 mod home;
 mod note;

@@ -136,3 +136,47 @@ fn hint(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Note;
+    use crate::log::fixture::{Fixture, fixture};
+    use std::path::Path;
+
+    fn first(fixture: &Fixture, millis: i64) -> u64 {
+        first_at(&fixture.log, Timestamp::from_millis(millis)).unwrap().get()
+    }
+
+    #[test]
+    fn a_moment_is_found_in_every_segment() {
+        let fixture = fixture(512);
+        fixture.append(60);
+        for millis in 0..60 {
+            assert_eq!(first(&fixture, millis), millis as u64);
+        }
+        assert_eq!((first(&fixture, -5), first(&fixture, 1000)), (0, 60));
+    }
+
+    #[test]
+    fn h019_an_index_that_lies_is_not_believed() {
+        // Large enough for an index: some 90 bytes a batch.
+        let fixture = fixture(1 << 20);
+        fixture.append(2000);
+        let path = "/log/00000000000000000000.index";
+        let good = fixture.disk.read_file(Path::new(path)).unwrap();
+        assert!(good.len() >= 64, "{} bytes of index", good.len());
+        let (first, rest) = good.split_at(32);
+        let lies: [&[u8]; 4] = [b"", &[0; 4096], &[rest, first].concat(), &good[..good.len() - 1]];
+        for bytes in lies {
+            fixture.disk.write_file(Path::new(path), bytes).unwrap();
+            fixture.told();
+            assert_eq!(fixture.read(1900).unwrap().first(), Some(&1900));
+            let rebuilt = fixture.disk.read_file(Path::new(path)).unwrap();
+            assert!(rebuilt == good, "made anew as it was");
+            assert!(fixture.told().iter().any(|note| matches!(note, Note::IndexRebuilt(_))));
+            assert_eq!(fixture.read(1900).unwrap().len(), 100);
+            assert_eq!(fixture.told(), [], "the second time is silent");
+        }
+    }
+}

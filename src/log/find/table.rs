@@ -283,3 +283,61 @@ fn read_header(file: &dyn DiskFile, log: LogId) -> std::io::Result<Option<TableH
     let read = read_full(file, &mut bytes, 0)?;
     Ok((read == ROW_LEN).then(|| TableHeader::decode(&bytes, log)).flatten())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::fixture::fixture;
+    use std::path::Path;
+
+    const TABLE: &str = "/log/segments.index";
+
+    /// The first offsets of all sealed segments, and of the active one.
+    fn bases(log: &Log) -> Vec<u64> {
+        let mut table = SegmentTable::load(log).unwrap();
+        let rows = table.all(log, log.start().unwrap()).unwrap();
+        rows.iter().map(|facts| facts.base.get()).chain([table.active.get()]).collect()
+    }
+
+    #[test]
+    fn a_table_of_any_kind_of_garbage_gives_the_same_answers() {
+        let fixture = fixture(512);
+        fixture.append(40);
+        let good = bases(&fixture.log);
+        assert!(good.len() > 5);
+        let stored = fixture.disk.read_file(Path::new(TABLE)).unwrap();
+        let mut flipped = stored.clone();
+        flipped[3 * ROW_LEN + 5] ^= 1;
+        let garbage: [&[u8]; 5] =
+            [b"", b"x", &stored[..stored.len() - 1], &vec![0xFF; 4096], &flipped];
+        for bytes in garbage {
+            fixture.disk.write_file(Path::new(TABLE), bytes).unwrap();
+            assert_eq!(bases(&fixture.log), good);
+            assert_eq!(fixture.read(17).unwrap(), (17..40).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn an_old_table_put_back_is_noticed() {
+        let fixture = fixture(512);
+        fixture.append(20);
+        let old = fixture.disk.read_file(Path::new(TABLE)).unwrap();
+        fixture.append(20);
+        let good = bases(&fixture.log);
+        fixture.disk.write_file(Path::new(TABLE), &old).unwrap();
+        assert_eq!(bases(&fixture.log), good);
+    }
+
+    #[test]
+    fn h013_a_foreign_segment_between_two_good_ones_is_damage() {
+        let fixture = fixture(512);
+        fixture.append(20);
+        let good = bases(&fixture.log);
+        let copy = fixture.disk.read_file(Path::new("/log/00000000000000000000.log")).unwrap();
+        let between = good[1] + 1;
+        fixture.disk.write_file(Path::new(&format!("/log/{between:020}.log")), &copy).unwrap();
+        let refused = crate::log::Appender::open(&fixture.log);
+        assert!(matches!(refused, Err(Error::Damage(_))), "{refused:?}");
+        assert!(matches!(fixture.read(0), Err(Error::Damage(_))));
+    }
+}
