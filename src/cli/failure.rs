@@ -28,6 +28,8 @@ pub enum Status {
     OutOfRange = 6,
     /// A record too big.
     TooBig = 7,
+    /// Done in part.
+    Partly = 9,
 }
 
 /// A command line that can't be meant.
@@ -78,7 +80,7 @@ fn status_of_log_error(error: &log::Error) -> Status {
         E::Damage(_) | E::Unreadable { .. } => Status::Damage,
         E::Busy { .. } => Status::Busy,
         E::OutOfRange(_) => Status::OutOfRange,
-        E::TooBig { .. } => Status::TooBig,
+        E::TooBig { .. } | E::BatchTooLarge { .. } => Status::TooBig,
         E::Io { .. }
         | E::NoParent(_)
         | E::NotALog { .. }

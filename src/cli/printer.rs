@@ -9,8 +9,9 @@ use crate::cli::text::record_json::write_record;
 use crate::cli::text::template::Template;
 use crate::format::batch::Layout;
 use crate::format::body::{BodyError, lines_len};
+use crate::format::record::RecordView;
 use crate::log::Piece;
-use crate::model::{Offset, RecordView};
+use crate::model::Offset;
 
 /// The options for what is printed of each record.
 #[derive(Args, Clone, Debug)]
@@ -73,7 +74,7 @@ impl Printer {
         let plain = matches!(self, Printer::Values(delimiter) if delimiter == b"\n");
         if plain && piece.header.layout == Layout::Lines {
             // Reads the last byte: a body that does not end its last line is refused.
-            piece.values()?;
+            piece.records()?;
             return Ok(lines_between(piece, from, until));
         }
         scratch.clear();
@@ -110,7 +111,7 @@ impl Printer {
     fn print_one(&self, record: &RecordView<'_>, out: &mut Vec<u8>) {
         match self {
             Printer::Values(delimiter) => {
-                out.extend_from_slice(record.value.unwrap_or_default());
+                out.extend_from_slice(record.content.value.unwrap_or_default());
                 out.extend_from_slice(delimiter);
             }
             Printer::Json => write_record(record, out),
@@ -134,15 +135,6 @@ fn records<'a>(
     from: Offset,
     until: Offset,
 ) -> std::result::Result<impl Iterator<Item = RecordView<'a>> + use<'a>, BodyError> {
-    let (base, time) = (piece.header.base, piece.header.append_time);
-    let first = from.since(base) as usize;
-    let count = until.min(piece.header.next).since(from) as usize;
-    let numbered = piece.values()?.zip(base.get()..).skip(first).take(count);
-    Ok(numbered.map(move |(value, number)| RecordView {
-        offset: Offset::new(number),
-        next: Offset::new(number + 1),
-        append_time: time,
-        time,
-        value,
-    }))
+    let wanted = move |record: &RecordView<'_>| record.offset < until;
+    Ok(piece.records()?.skip_while(move |record| record.offset < from).take_while(wanted))
 }

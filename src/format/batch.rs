@@ -6,7 +6,7 @@
 //!   0    4    magic            F5 't' 'l' 'b'
 //!   4    1    version          1
 //!   5    1    layout           1 lines, 2 columns, 3 gap
-//!   6    1    codec            0 none
+//!   6    1    codec            0 none, 1 LZ4 block, 2 Zstandard frame
 //!   7    1    flags            0
 //!   8    8    base offset      of the first record
 //!  16    4    next delta       next offset − base offset
@@ -57,6 +57,10 @@ pub enum Layout {
 pub enum Codec {
     /// Not at all.
     None,
+    /// An LZ4 block.
+    Lz4,
+    /// A Zstandard frame.
+    Zstd,
 }
 
 /// Where a batch stands: its log, its segment's base offset, its position there.
@@ -112,6 +116,14 @@ pub enum HeaderError {
         /// Its value.
         value: u8,
     },
+    /// A batch larger than this version takes.
+    #[error("the batch at offset {base} claims {bytes} bytes, more than a batch may have")]
+    TooLarge {
+        /// The offset of its first record.
+        base: Offset,
+        /// The length it claims.
+        bytes: u64,
+    },
     /// A sound checksum over numbers that can't be.
     #[error("the header's {0} can't be right")]
     Impossible(&'static str),
@@ -135,6 +147,8 @@ impl Header {
         };
         bytes[6] = match self.codec {
             Codec::None => 0,
+            Codec::Lz4 => 1,
+            Codec::Zstd => 2,
         };
         bytes[8..16].copy_from_slice(&self.base.get().to_le_bytes());
         let delta = u32::try_from(self.next.since(self.base)).unwrap_or(u32::MAX);
@@ -175,6 +189,8 @@ impl Header {
         };
         let codec = match bytes[6] {
             0 => Codec::None,
+            1 => Codec::Lz4,
+            2 => Codec::Zstd,
             other => return Err(newer("codec", other)),
         };
         if bytes[7] != 0 {
@@ -213,8 +229,11 @@ impl Header {
             return Err(HeaderError::Impossible("durable mark"));
         }
         let limit = if self.records > 1 { MAX_BATCH } else { MAX_SINGLE };
-        let unpacked = self.codec == Codec::None && self.stored != self.raw;
-        if self.stored as usize > limit || self.raw as usize > limit || unpacked {
+        let largest = self.stored.max(self.raw);
+        if largest as usize > limit {
+            return Err(HeaderError::TooLarge { base: self.base, bytes: u64::from(largest) });
+        }
+        if self.codec == Codec::None && self.stored != self.raw {
             return Err(HeaderError::Impossible("length"));
         }
         Ok(self)
@@ -315,10 +334,14 @@ mod tests {
 
     #[test]
     fn numbers_that_cannot_be_are_refused_before_use() {
-        // A body of 4 GiB, more records than offsets, none at all, a mark in the future.
-        for (at, value) in [(51, 0xFF), (20, 4), (20, 0), (24, 200)] {
+        // A body of another length raw, more records than offsets, none at all, a mark in the future.
+        for (at, value) in [(48, 0xFF), (20, 4), (20, 0), (24, 200)] {
             let decoded = Header::decode(&forged(at, value), &place());
             assert!(matches!(decoded, Err(HeaderError::Impossible(_))), "{at}: {decoded:?}");
+        }
+        for at in [51, 55] {
+            let decoded = Header::decode(&forged(at, 0xFF), &place());
+            assert!(matches!(decoded, Err(HeaderError::TooLarge { .. })), "{at}: {decoded:?}");
         }
     }
 }

@@ -3,9 +3,13 @@
 
 pub mod batch;
 pub mod body;
+pub mod codec;
+pub mod columns;
 pub mod file_name;
 pub mod index_entry;
+pub mod record;
 pub mod segment_row;
 pub mod settings;
 pub mod slots;
 pub mod state;
+pub mod varint;

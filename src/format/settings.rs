@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::batch::MAX_RECORD;
+use super::codec::Compression;
 use crate::model::LogId;
 
 /// The version of the files that this program writes and reads.
@@ -28,6 +29,9 @@ pub struct Settings {
     /// The size at which the log refuses more, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_log_size: Option<u64>,
+    /// How producers compress unless they are told otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression: Option<Compression>,
 }
 
 impl Settings {
@@ -51,6 +55,11 @@ impl Settings {
     /// The largest record that is taken, in bytes.
     pub fn max_record_size(&self) -> u64 {
         self.max_record_size.unwrap_or(MAX_RECORD as u64)
+    }
+
+    /// How producers compress unless they are told otherwise.
+    pub fn compression(&self) -> Compression {
+        self.compression.unwrap_or_default()
     }
 
     /// Bounds every setting.

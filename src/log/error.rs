@@ -78,6 +78,14 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
+    /// A batch that claims more than any batch may have.
+    #[error("{}: {what}", path.display())]
+    BatchTooLarge {
+        /// The segment.
+        path: PathBuf,
+        /// Which batch, and what it claims.
+        what: String,
+    },
     /// No group of that name.
     #[error("there is no group {0}: consume, commit or seek makes one")]
     NoGroup(GroupName),
@@ -178,6 +186,14 @@ pub enum OutOfRange {
         /// The group.
         group: GroupName,
     },
+    /// The log end is not where a writer wanted it.
+    #[error("the log ends at {end}, not at {expected}: somebody else appended; look and try again")]
+    EndMoved {
+        /// Where it was to be.
+        expected: Offset,
+        /// Where it is.
+        end: Offset,
+    },
     /// A commit that would go back.
     #[error("group {group} is at {next}, commit does not go back to {offset}: seek does")]
     CommitBack {
@@ -216,7 +232,7 @@ impl Error {
 
     /// Whether an append that ends so has changed nothing, and the next one may succeed.
     pub(crate) fn leaves_the_log_as_it_was(&self) -> bool {
-        matches!(self, Error::Full { .. } | Error::TooBig { .. })
+        matches!(self, Error::Full { .. } | Error::TooBig { .. } | Error::OutOfRange(_))
     }
 
     /// Whether a file was missing.
@@ -228,6 +244,9 @@ impl Error {
     pub(crate) fn bad(path: PathBuf, bad: &Bad) -> Error {
         if let BadReason::Header(newer @ HeaderError::Newer { .. }) = &bad.reason {
             return Error::Newer { path, what: newer.to_string() };
+        }
+        if let BadReason::Header(large @ HeaderError::TooLarge { .. }) = &bad.reason {
+            return Error::BatchTooLarge { path, what: large.to_string() };
         }
         let what = bad.reason.to_string();
         Damage { path, position: bad.position, offset: bad.offset, what }.into()

@@ -35,7 +35,7 @@ impl Fixture {
         for _ in 0..count {
             let next = self.log.bounds().unwrap().end.get();
             let line = format!("record {next:04}\n");
-            let body = Body { layout: Layout::Lines, records: 1, bytes: line.as_bytes() };
+            let body = Body::plain(Layout::Lines, 1, line.as_bytes());
             appender.append(&body, Timestamp::from_millis(next as i64)).unwrap();
         }
         appender.sync().unwrap();
@@ -46,9 +46,11 @@ impl Fixture {
         let mut reader = Reader::open(&self.log, Offset::new(from))?;
         let mut offsets = Vec::new();
         while let Reading::Records(piece) = reader.read()? {
-            for (value, offset) in piece.values().unwrap().zip(piece.header.base.get()..) {
+            for record in piece.records().unwrap() {
+                let offset = record.offset.get();
                 if offset >= piece.from.get() {
-                    assert_eq!(value, Some(format!("record {offset:04}").as_bytes()));
+                    let value = format!("record {offset:04}");
+                    assert_eq!(record.content.value, Some(value.as_bytes()));
                     offsets.push(offset);
                 }
             }

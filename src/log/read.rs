@@ -4,8 +4,10 @@
 
 use super::error::{Damage, Error, OutOfRange, Result};
 use super::note::Note;
+use crate::format::batch::Codec;
 use crate::format::batch::Header;
-use crate::format::body::{self, BodyError, Values};
+use crate::format::body::{self, BodyError, Records};
+use crate::format::codec::inflate;
 use crate::format::state::Mark;
 use crate::log::Log;
 use crate::log::files::lock::AppendLock;
@@ -29,6 +31,8 @@ pub struct Reader {
     /// Let go once the reader is past what it knows.
     table: Option<SegmentTable>,
     told_of_torn_tail: bool,
+    /// The body of the batch read last, if that was compressed.
+    inflated: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -52,19 +56,19 @@ pub enum Reading<'a> {
 pub struct Piece<'a> {
     /// The batch's header.
     pub header: Header,
-    /// Its body as stored.
+    /// Its body, inflated.
     pub body: &'a [u8],
     /// The first offset wanted; the header's base or later.
     pub from: Offset,
 }
 
 impl<'a> Piece<'a> {
-    /// The values of all records of the batch, from its base on.
+    /// All records of the batch, from its base on.
     ///
     /// # Errors
     /// [`BodyError`] if the body can't be read as its layout.
-    pub fn values(&self) -> std::result::Result<Values<'a>, BodyError> {
-        body::values(&self.header, self.body)
+    pub fn records(&self) -> std::result::Result<Records<'a>, BodyError> {
+        body::records(&self.header, self.body)
     }
 }
 
@@ -86,6 +90,7 @@ impl Reader {
             bound: None,
             table: Some(table),
             told_of_torn_tail: false,
+            inflated: Vec::new(),
         };
         reader.find_bound();
         Ok(reader)
@@ -113,14 +118,20 @@ impl Reader {
                 Advanced::End => return Ok(Reading::End),
             }
         }
-        let batch = match &self.place {
-            Place::In(reader) => reader.last_batch(),
-            Place::Before(_) => None,
-        };
-        Ok(batch.map_or(Reading::End, |batch| {
-            let from = self.from.max(batch.header.base);
-            Reading::Records(Piece { header: batch.header, body: batch.body, from })
-        }))
+        let Place::In(reader) = &self.place else { return Ok(Reading::End) };
+        let Some(batch) = reader.last_batch() else { return Ok(Reading::End) };
+        let from = self.from.max(batch.header.base);
+        let mut body = batch.body;
+        if batch.header.codec != Codec::None {
+            let raw = batch.header.raw as usize;
+            inflate(batch.header.codec, batch.body, raw, &mut self.inflated).map_err(|error| {
+                let path = self.log.home.segment_path(reader.segment());
+                let (position, offset) = (batch.position, batch.header.base);
+                Damage { path, position, offset, what: error.to_string() }
+            })?;
+            body = &self.inflated;
+        }
+        Ok(Reading::Records(Piece { header: batch.header, body, from }))
     }
 
     fn advance(&mut self) -> Result<Advanced> {

@@ -4,7 +4,6 @@
 mod group_name;
 mod log_id;
 mod offset;
-mod record;
 mod segment_facts;
 mod start;
 mod time;
@@ -12,7 +11,6 @@ mod time;
 pub use group_name::{GroupName, GroupNameError};
 pub use log_id::LogId;
 pub use offset::{Offset, Position};
-pub use record::RecordView;
 pub use segment_facts::{SegmentFacts, SegmentState};
 pub use start::{Span, Start};
 pub use time::Timestamp;

@@ -4,7 +4,7 @@
 use std::io;
 
 use crate::disk::{DiskFile, write_all};
-use crate::format::batch::{Codec, HEADER_LEN, Header, Place};
+use crate::format::batch::{HEADER_LEN, Header, Place};
 use crate::format::body::Body;
 use crate::model::{LogId, Offset, Position, Timestamp};
 
@@ -74,14 +74,14 @@ impl SegmentWriter {
             .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         let header = Header {
             layout: batch.body.layout,
-            codec: Codec::None,
+            codec: batch.body.codec,
             base: batch.base,
             next: batch.next,
             records: batch.body.records,
             synced: batch.synced,
             append_time: batch.time,
             stored: length,
-            raw: length,
+            raw: batch.body.raw,
             body_crc: crc32fast::hash(batch.body.bytes),
         };
         let header = header.encode(&place);

@@ -13,6 +13,7 @@ use crate::cli::session::{LogArgument, Session};
 use crate::cli::text::duration::{parse_duration, show_duration};
 use crate::cli::text::size::{parse_size, show_size};
 use crate::format::batch::MAX_RECORD;
+use crate::format::codec::Compression;
 use crate::format::settings::Settings;
 use crate::log::Log;
 
@@ -59,7 +60,7 @@ struct Setting {
     set: fn(&mut Settings, Option<&str>) -> std::result::Result<(), String>,
 }
 
-const SETTINGS: [Setting; 4] = [
+const SETTINGS: [Setting; 5] = [
     Setting {
         name: "segment-size",
         default: || show_size(Settings::DEFAULT_SEGMENT_SIZE),
@@ -84,12 +85,18 @@ const SETTINGS: [Setting; 4] = [
         show: |settings| settings.max_log_size.map(show_size),
         set: |settings, text| put(&mut settings.max_log_size, text, parse_size),
     },
+    Setting {
+        name: "compression",
+        default: || Compression::default().to_string(),
+        show: |settings| settings.compression.map(|compression| compression.to_string()),
+        set: |settings, text| put(&mut settings.compression, text, str::parse),
+    },
 ];
 
-fn put(
-    place: &mut Option<u64>,
+fn put<T>(
+    place: &mut Option<T>,
     text: Option<&str>,
-    parse: impl Fn(&str) -> std::result::Result<u64, String>,
+    parse: impl Fn(&str) -> std::result::Result<T, String>,
 ) -> std::result::Result<(), String> {
     *place = text.map(parse).transpose()?;
     Ok(())

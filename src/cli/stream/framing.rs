@@ -34,7 +34,8 @@ pub struct BatchLimits {
 /// Input on its way to batches.
 #[derive(Debug)]
 pub struct Framer {
-    delimiter: Finder<'static>,
+    /// What ends a record; `None`: only the input's end does.
+    delimiter: Option<Finder<'static>>,
     limits: BatchLimits,
     buffer: Vec<u8>,
     start: usize,
@@ -47,26 +48,14 @@ pub struct Framer {
     skipped: u64,
     /// Records given so far.
     given: u64,
-    /// A batch's body where it is not the buffer itself.
-    scratch: Vec<u8>,
-    /// The batch found last.
-    found: Found,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Found {
-    layout: Layout,
-    records: u32,
-    /// Length of its body in the buffer before `start`; in `scratch` if `None`.
-    in_buffer: Option<usize>,
 }
 
 impl Framer {
-    /// Cuts at every `delimiter`, which is not empty.
+    /// Cuts at every `delimiter`; an empty one makes each input one record.
     pub fn new(delimiter: &[u8], limits: BatchLimits) -> Framer {
-        let found = Found { layout: Layout::Lines, records: 0, in_buffer: None };
+        let delimiter = (!delimiter.is_empty()).then(|| Finder::new(delimiter).into_owned());
         Framer {
-            delimiter: Finder::new(delimiter).into_owned(),
+            delimiter,
             limits,
             buffer: vec![0; READ_SIZE],
             start: 0,
@@ -75,8 +64,6 @@ impl Framer {
             at_end: false,
             skipped: 0,
             given: 0,
-            scratch: Vec::new(),
-            found,
         }
     }
 
@@ -103,8 +90,8 @@ impl Framer {
     /// batches must be taken before more is read.
     pub fn end_input(&mut self) {
         let unfinished = self.pending() > 0;
-        if self.delimiter.needle() != b"\n" {
-            self.at_end = unfinished;
+        if !self.cuts_lines() {
+            self.at_end = unfinished || self.delimiter.is_none();
         } else if unfinished && self.buffer[self.end - 1] != b'\n' {
             self.room()[0] = b'\n';
             self.end += 1;
@@ -121,28 +108,12 @@ impl Framer {
         self.pending() >= self.limits.bytes
     }
 
-    /// The next batch of whole records; `None` if there is none.
+    /// The next lines as one body, straight from the buffer; `None` if there is no
+    /// whole one. Only where a newline is the delimiter.
     ///
     /// # Errors
-    /// [`Oversize`] if the next record is too large; all before it was given.
-    pub fn batch(&mut self) -> Result<Option<Body<'_>>, Oversize> {
-        let found = match self.delimiter.needle() {
-            b"\n" => self.lines()?,
-            _ => self.values()?,
-        };
-        let Some(found) = found else { return Ok(None) };
-        self.given += u64::from(found.records);
-        self.found = found;
-        let Found { layout, records, in_buffer } = self.found;
-        let bytes = match in_buffer {
-            Some(length) => &self.buffer[self.start - length..self.start],
-            None => &self.scratch[..],
-        };
-        Ok(Some(Body { layout, records, bytes }))
-    }
-
-    /// Lines: the buffer up to the last newline within the limits.
-    fn lines(&mut self) -> Result<Option<Found>, Oversize> {
+    /// [`Oversize`] if the next line is too large; all before it was given.
+    pub fn lines(&mut self) -> Result<Option<Body<'_>>, Oversize> {
         let waiting = &self.buffer[self.start..self.end];
         let within = &waiting[..waiting.len().min(self.limits.bytes)];
         let mut length = match memchr::memrchr(b'\n', within) {
@@ -151,7 +122,7 @@ impl Framer {
                 let from = self.searched.max(within.len());
                 match memchr::memchr(b'\n', &waiting[from..]) {
                     Some(at) => from + at + 1,
-                    None => return self.unfinished(waiting.len()),
+                    None => return self.unfinished(waiting.len()).map(|()| None),
                 }
             }
         };
@@ -159,14 +130,57 @@ impl Framer {
             length = body::lines_len(&waiting[..length], self.limits.records as u64);
         }
         length = self.lines_within_limit(&waiting[..length])?;
-        let records = body::count_lines(&waiting[..length]);
+        let begin = self.start;
+        let lines = &self.buffer[begin..begin + length];
+        let records = u32::try_from(body::count_lines(lines)).unwrap_or(u32::MAX);
         self.start += length;
         self.searched = 0;
-        Ok(Some(Found {
-            layout: Layout::Lines,
-            records: u32::try_from(records).unwrap_or(u32::MAX),
-            in_buffer: Some(length),
-        }))
+        self.given += u64::from(records);
+        Ok(Some(Body::plain(Layout::Lines, records, lines)))
+    }
+
+    /// The next record's bytes; `None` if there is no whole one.
+    ///
+    /// # Errors
+    /// [`Oversize`] if it is too large.
+    pub fn record(&mut self) -> Result<Option<&[u8]>, Oversize> {
+        let waiting = &self.buffer[self.start..self.end];
+        let (length, width) = match self.find(self.searched) {
+            Some(at) => (at, self.width()),
+            None if self.at_end => {
+                self.at_end = false;
+                (waiting.len(), 0)
+            }
+            None => return self.unfinished(waiting.len()).map(|()| None),
+        };
+        if length > self.limits.record {
+            return Err(self.oversize(length, true));
+        }
+        let begin = self.start;
+        self.start += length + width;
+        self.searched = 0;
+        self.given += 1;
+        Ok(Some(&self.buffer[begin..begin + length]))
+    }
+
+    /// Whether a newline is the delimiter.
+    pub fn cuts_lines(&self) -> bool {
+        self.delimiter.as_ref().is_some_and(|delimiter| delimiter.needle() == b"\n")
+    }
+
+    /// Where in what waits the next delimiter is, at `from` or later.
+    fn find(&self, from: usize) -> Option<usize> {
+        let waiting = &self.buffer[self.start..self.end];
+        self.delimiter.as_ref()?.find(&waiting[from..]).map(|at| from + at)
+    }
+
+    fn width(&self) -> usize {
+        self.delimiter.as_ref().map_or(0, |delimiter| delimiter.needle().len())
+    }
+
+    /// Which record of the input was given last, from 1.
+    pub fn line(&self) -> u64 {
+        self.given
     }
 
     /// The length of the lines before the first one that is too large.
@@ -185,59 +199,14 @@ impl Framer {
         Ok(begin)
     }
 
-    /// Other delimiters: the values are gathered, as lines if none holds a newline.
-    fn values(&mut self) -> Result<Option<Found>, Oversize> {
-        let waiting = &self.buffer[self.start..self.end];
-        let width = self.delimiter.needle().len();
-        let (mut values, mut begin, mut bytes) = (Vec::new(), 0, 0);
-        let mut from = self.searched;
-        while values.len() < self.limits.records && begin < waiting.len() {
-            let (end, width) = match self.delimiter.find(&waiting[from..]) {
-                Some(at) => (from + at, width),
-                None if self.at_end => (waiting.len(), 0),
-                None => break,
-            };
-            let value = &waiting[begin..end];
-            if value.len() > self.limits.record {
-                match values.is_empty() {
-                    true => return Err(self.oversize(value.len(), true)),
-                    false => break,
-                }
-            }
-            if !values.is_empty() && bytes + value.len() + 1 > self.limits.bytes {
-                break;
-            }
-            bytes += value.len() + 1;
-            values.push(Some(value));
-            begin = end + width;
-            from = begin;
-        }
-        if values.is_empty() {
-            return self.unfinished(waiting.len());
-        }
-        let layout = layout_of(&values);
-        self.scratch.clear();
-        match layout {
-            Layout::Columns => body::encode_columns(&values, &mut self.scratch),
-            _ => values.iter().flatten().for_each(|value| {
-                self.scratch.extend_from_slice(value);
-                self.scratch.push(b'\n');
-            }),
-        }
-        let records = u32::try_from(values.len()).unwrap_or(u32::MAX);
-        self.start += begin;
-        self.searched = 0;
-        Ok(Some(Found { layout, records, in_buffer: None }))
-    }
-
     /// No whole record waits; the one begun may be too large already.
-    fn unfinished(&mut self, waiting: usize) -> Result<Option<Found>, Oversize> {
-        let width = self.delimiter.needle().len();
-        self.searched = waiting.saturating_sub(width - 1);
+    fn unfinished(&mut self, waiting: usize) -> Result<(), Oversize> {
+        let width = self.width();
+        self.searched = waiting.saturating_sub(width.saturating_sub(1));
         if waiting > self.limits.record + width {
             return Err(self.oversize(waiting, false));
         }
-        Ok(None)
+        Ok(())
     }
 
     fn oversize(&self, seen: usize, whole: bool) -> Oversize {
@@ -247,29 +216,23 @@ impl Framer {
     /// Passes over the record that was refused as too large; says its size once its
     /// end was read. Until then, read more and ask again.
     pub fn skip_oversize(&mut self) -> Option<u64> {
-        let width = self.delimiter.needle().len();
-        let waiting = &self.buffer[self.start..self.end];
+        let (width, waiting) = (self.width(), self.pending());
         self.searched = 0;
-        if let Some(at) = self.delimiter.find(waiting) {
+        if let Some(at) = self.find(0) {
             self.start += at + width;
             return Some(std::mem::take(&mut self.skipped) + at as u64);
         }
         // A delimiter may have begun.
-        let kept = if self.at_end { 0 } else { waiting.len().min(width - 1) };
-        self.skipped += (waiting.len() - kept) as u64;
+        let kept = if self.at_end { 0 } else { waiting.min(width.saturating_sub(1)) };
+        self.skipped += (waiting - kept) as u64;
         self.start = self.end - kept;
-        self.at_end.then(|| std::mem::take(&mut self.skipped))
+        std::mem::take(&mut self.at_end).then(|| std::mem::take(&mut self.skipped))
     }
 
-    /// The largest record that is taken, in bytes.
-    pub fn record_limit(&self) -> usize {
-        self.limits.record
+    /// The limits of a batch.
+    pub fn limits(&self) -> BatchLimits {
+        self.limits
     }
-}
-
-fn layout_of(values: &[Option<&[u8]>]) -> Layout {
-    let plain = values.iter().flatten().all(|value| memchr::memchr(b'\n', value).is_none());
-    if plain { Layout::Lines } else { Layout::Columns }
 }
 
 #[cfg(test)]
@@ -295,22 +258,16 @@ mod tests {
     }
 
     fn take_all(framer: &mut Framer, values: &mut Vec<Vec<u8>>) {
-        while let Some(batch) = framer.batch().unwrap() {
-            let header = crate::format::batch::Header {
-                layout: batch.layout,
-                codec: crate::format::batch::Codec::None,
-                base: crate::model::Offset::ZERO,
-                next: crate::model::Offset::new(u64::from(batch.records)),
-                records: batch.records,
-                synced: crate::model::Offset::ZERO,
-                append_time: crate::model::Timestamp::default(),
-                stored: batch.bytes.len() as u32,
-                raw: batch.bytes.len() as u32,
-                body_crc: 0,
-            };
+        if !framer.cuts_lines() {
+            while let Some(record) = framer.record().unwrap() {
+                values.push(record.to_vec());
+            }
+            return;
+        }
+        while let Some(batch) = framer.lines().unwrap() {
+            let lines = batch.bytes.strip_suffix(b"\n").unwrap();
             let before = values.len();
-            let found = body::values(&header, batch.bytes).unwrap();
-            values.extend(found.map(|value| value.unwrap().to_vec()));
+            values.extend(lines.split(|&byte| byte == b'\n').map(<[u8]>::to_vec));
             assert_eq!(values.len() - before, batch.records as usize);
         }
     }
@@ -347,7 +304,7 @@ mod tests {
                 input.extend_from_slice(delimiter);
                 framer.room()[..input.len()].copy_from_slice(&input);
                 framer.filled(input.len());
-                assert_eq!(framer.batch().is_ok(), fits, "{size} {delimiter:?}");
+                assert_eq!(framer.record().is_ok(), fits, "{size} {delimiter:?}");
             }
         }
     }
@@ -358,8 +315,8 @@ mod tests {
         let input = [&b"a\nb\n"[..], &b"x".repeat(1001), b"\nc\n"].concat();
         framer.room()[..input.len()].copy_from_slice(&input);
         framer.filled(input.len());
-        assert_eq!(framer.batch().unwrap().unwrap().bytes, b"a\nb\n");
-        let refused = framer.batch().unwrap_err();
+        assert_eq!(framer.lines().unwrap().unwrap().bytes, b"a\nb\n");
+        let refused = framer.lines().unwrap_err();
         assert_eq!(refused, Oversize { line: 3, seen: 1001, whole: true });
     }
 

@@ -3,7 +3,11 @@
 
 pub mod follow;
 pub mod framing;
+pub mod gather;
 pub mod hand_over;
+pub mod input;
 pub mod output;
+pub mod producer;
 pub mod progress;
+pub mod shape;
 pub mod signals;

@@ -6,7 +6,7 @@ use std::io::Write;
 use thiserror::Error;
 
 use super::escapes::{EscapeFault, KNOWN_ESCAPES, place, take_escape};
-use crate::model::RecordView;
+use crate::format::record::RecordView;
 
 /// A format, checked and ready to be used for every record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,9 +130,9 @@ impl Template {
 impl Part {
     fn render(self, record: &RecordView<'_>, out: &mut Vec<u8>) {
         // Writing to a Vec can't fail.
-        let _ = match (self, record.value) {
+        let _ = match (self, record.content.value) {
             (Part::Offset, _) => write!(out, "{}", record.offset),
-            (Part::Time, _) => write!(out, "{}", record.time.as_millis()),
+            (Part::Time, _) => write!(out, "{}", record.time().as_millis()),
             (Part::Value, value) => out.write_all(value.unwrap_or_default()),
             (Part::ValueLength, Some(value)) => write!(out, "{}", value.len()),
             (Part::ValueLength, None) => out.write_all(b"-1"),
@@ -143,6 +143,7 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::record::Content;
     use crate::model::{Offset, Timestamp};
     use proptest::prelude::{any, prop_assert_eq, proptest};
 
@@ -151,8 +152,11 @@ mod tests {
             offset: Offset::new(41),
             next: Offset::new(42),
             append_time: Timestamp::from_millis(1_704_067_200_007),
-            time: Timestamp::from_millis(-5),
-            value,
+            content: Content {
+                value,
+                own_time: Some(Timestamp::from_millis(-5)),
+                ..Content::default()
+            },
         }
     }
 

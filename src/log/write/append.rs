@@ -10,8 +10,9 @@
 
 use super::prepare::WriterState;
 use super::writer::{Appended, Writer};
-use crate::format::batch::HEADER_LEN;
+use crate::format::batch::{Codec, HEADER_LEN, MAX_BATCH, MAX_SINGLE};
 use crate::format::body::Body;
+use crate::format::codec::{Compression, compress};
 use crate::log::Log;
 use crate::log::error::{Error, Result};
 use crate::log::files::lock::AppendLock;
@@ -27,6 +28,9 @@ pub struct Appender {
     failed: bool,
     /// A sync failed: nothing more is said to be durable.
     sync_failed: bool,
+    compression: Compression,
+    /// A compressed body.
+    compressed: Vec<u8>,
 }
 
 impl Appender {
@@ -37,23 +41,69 @@ impl Appender {
     /// damaged; what the disk says.
     pub fn open(log: &Log) -> Result<Appender> {
         let lock = AppendLock::of(&log.home)?;
-        let mut appender =
-            Appender { log: log.clone(), lock, state: None, failed: false, sync_failed: false };
+        let mut appender = Appender {
+            log: log.clone(),
+            lock,
+            state: None,
+            failed: false,
+            sync_failed: false,
+            compression: log.settings.compression(),
+            compressed: Vec::new(),
+        };
         appender.locked(|_| Ok(()))?;
         Ok(appender)
     }
 
-    /// Appends the records of `body` as one batch at `now`. They are safe only
-    /// after a [`sync`](Self::sync).
+    /// Compresses what is appended from now on, whatever the log's settings say.
+    pub fn compress(&mut self, compression: Compression) {
+        self.compression = compression;
+    }
+
+    /// Appends the records of `body`, not compressed yet, as one batch at `now`. They
+    /// are safe only after a [`sync`](Self::sync).
     ///
     /// # Errors
     /// [`Error::Full`]; [`Error::Damage`] met; what the disk says, after which this
     /// writer stores nothing more.
     pub fn append(&mut self, body: &Body<'_>, now: Timestamp) -> Result<Appended> {
+        self.append_at(None, body, now)
+    }
+
+    /// The same, but only if the log end is `expected`.
+    ///
+    /// # Errors
+    /// [`OutOfRange::EndMoved`] if it is another; as [`append`](Self::append).
+    pub fn append_if_end(
+        &mut self,
+        expected: Offset,
+        body: &Body<'_>,
+        now: Timestamp,
+    ) -> Result<Appended> {
+        self.append_at(Some(expected), body, now)
+    }
+
+    fn append_at(
+        &mut self,
+        expected: Option<Offset>,
+        body: &Body<'_>,
+        now: Timestamp,
+    ) -> Result<Appended> {
         if self.failed || self.sync_failed {
             return Err(Error::Failed);
         }
-        let appended = self.locked(|writer| writer.append(body, now));
+        bound(body)?;
+        // Before the lock is taken, so that nobody waits for it.
+        let mut compressed = std::mem::take(&mut self.compressed);
+        let mut stored = *body;
+        let codec = compress(self.compression, body.bytes, &mut compressed);
+        if codec != Codec::None {
+            stored = Body { codec, bytes: &compressed, ..*body };
+        }
+        let appended = self.locked(|writer| {
+            writer.expect_end(expected)?;
+            writer.append(&stored, now)
+        });
+        self.compressed = compressed;
         self.failed = matches!(&appended, Err(error) if !error.leaves_the_log_as_it_was());
         appended
     }
@@ -104,8 +154,11 @@ impl Appender {
     /// keep their size.
     pub fn batch_room(&self) -> usize {
         const PIECE: u64 = 128 << 10;
+        // A codec finds more that repeats in a larger piece.
+        const COMPRESSED_PIECE: u64 = 1 << 20;
+        let piece = if self.compression == Compression::None { PIECE } else { COMPRESSED_PIECE };
         let header = HEADER_LEN as u64;
-        self.log.settings.segment_size().saturating_sub(header).min(PIECE) as usize
+        self.log.settings.segment_size().saturating_sub(header).min(piece) as usize
     }
 
     /// Does `work` under the append lock, the end of the log known and whole.
@@ -122,6 +175,15 @@ impl Appender {
         let Some(state) = self.state.as_mut() else { return Err(Error::Failed) };
         work(&mut Writer { log: &self.log, state })
     }
+}
+
+/// Keeps a batch within what readers will take.
+fn bound(body: &Body<'_>) -> Result<()> {
+    let limit = if body.records > 1 { MAX_BATCH } else { MAX_SINGLE };
+    if body.bytes.len() > limit {
+        return Err(Error::TooBig { bytes: body.bytes.len() as u64, limit: limit as u64 });
+    }
+    Ok(())
 }
 
 /// Whether the segment that is open is still the one in the log's directory.

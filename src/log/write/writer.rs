@@ -2,12 +2,11 @@
 //! appends, raises the durable mark, and begins new segments.
 
 use super::prepare::{WriterState, create_segment, sealed_bytes};
-use crate::format::batch::{MAX_BATCH, MAX_SINGLE};
 use crate::format::body::Body;
 use crate::format::index_entry::IndexEntry;
 use crate::format::state::{EndState, Mark};
 use crate::log::Log;
-use crate::log::error::{Error, Result};
+use crate::log::error::{Error, OutOfRange, Result};
 use crate::log::find::{index_upkeep, table};
 use crate::model::{Offset, Position, SegmentFacts, SegmentState, Timestamp};
 use crate::policy::rolling::{ActiveSegment, Limits, is_old, must_roll};
@@ -29,8 +28,16 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    /// Refuses to go on if somebody else appended.
+    pub(crate) fn expect_end(&self, expected: Option<Offset>) -> Result<()> {
+        let end = self.state.end.state().written.offset;
+        match expected {
+            Some(expected) if expected != end => Err(OutOfRange::EndMoved { expected, end }.into()),
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn append(&mut self, body: &Body<'_>, now: Timestamp) -> Result<Appended> {
-        bound(body)?;
         let bytes = SegmentWriter::batch_len(body);
         let now = now.max(self.state.end.state().time);
         self.check_room(bytes)?;
@@ -166,13 +173,4 @@ impl Writer<'_> {
             state: SegmentState::Sealed,
         }
     }
-}
-
-/// Keeps a batch within what readers will take.
-fn bound(body: &Body<'_>) -> Result<()> {
-    let limit = if body.records > 1 { MAX_BATCH } else { MAX_SINGLE };
-    if body.bytes.len() > limit {
-        return Err(Error::TooBig { bytes: body.bytes.len() as u64, limit: limit as u64 });
-    }
-    Ok(())
 }

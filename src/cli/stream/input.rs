@@ -1,0 +1,89 @@
+//! Where records come from: files and standard input.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::FileType;
+
+use super::output::wait;
+use super::signals::Signals;
+
+/// An open input and the name it has in messages.
+#[derive(Debug)]
+pub struct Input {
+    name: String,
+    file: File,
+    /// A regular file never has to be waited for.
+    is_regular: bool,
+}
+
+impl Input {
+    /// Opens the file `name`, or standard input for `-`.
+    ///
+    /// # Errors
+    /// What the system says; a directory.
+    pub fn open(name: &OsString) -> Result<Input> {
+        let (shown, file) = if name == "-" {
+            let stdin = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3);
+            ("standard input".to_owned(), stdin.context("can't read standard input")?.into())
+        } else {
+            let shown = name.to_string_lossy().into_owned();
+            (shown, File::open(name).with_context(|| format!("can't open {}", name.display()))?)
+        };
+        let stat = rustix::fs::fstat(&file).with_context(|| format!("can't read {shown}"))?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind == FileType::Directory {
+            bail!("can't read {shown}: it is a directory; give files");
+        }
+        Ok(Input { name: shown, file, is_regular: kind == FileType::RegularFile })
+    }
+
+    /// The name it has in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether somebody types it.
+    pub fn is_terminal(&self) -> bool {
+        rustix::termios::isatty(&self.file)
+    }
+
+    /// Its size, as far as that is known before it is read.
+    pub fn size(&self) -> u64 {
+        self.file.metadata().map_or(0, |data| if self.is_regular { data.len() } else { 0 })
+    }
+
+    /// Whether there is something to read within `limit`, or a signal came first.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn is_ready(&self, signals: &Signals, limit: Option<Duration>) -> Result<bool> {
+        if self.is_regular {
+            return Ok(true);
+        }
+        let mut fds = [
+            PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(signals.handle(), PollFlags::IN),
+        ];
+        wait(&mut fds, limit)?;
+        Ok(!fds[0].revents().is_empty())
+    }
+
+    /// Reads some bytes; 0 at the end.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn read(&self, room: &mut [u8]) -> Result<usize> {
+        loop {
+            match (&self.file).read(room) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read.with_context(|| format!("can't read {}", self.name)),
+            }
+        }
+    }
+}

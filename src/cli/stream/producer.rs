@@ -1,0 +1,395 @@
+//! The loop from input to log: what is read is framed into records, shaped, gathered
+//! into batches, appended, and made safe when that is due.
+
+use std::io::{self, Write};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::framing::{Framer, Oversize};
+use super::gather::Gathered;
+use super::input::Input;
+use super::progress::Progress;
+use super::shape::{Misfit, Shape};
+use super::signals::{Signalled, Signals};
+use crate::cli::failure::{Ended, Status};
+use crate::cli::session::Session;
+use crate::cli::text::duration::parse_duration;
+use crate::format::body::Body;
+use crate::log::{Appended, Appender};
+use crate::model::Offset;
+
+/// How far a record that is too large is read to tell its size.
+const LONGEST_MEASURED: u64 = 1 << 30;
+
+/// When what was appended is synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncPolicy {
+    /// So often, and at the end.
+    Every(Duration),
+    /// After each batch.
+    Each,
+    /// Never.
+    Never,
+}
+
+impl FromStr for SyncPolicy {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "each" => Ok(SyncPolicy::Each),
+            "none" => Ok(SyncPolicy::Never),
+            _ => parse_duration(text).map(SyncPolicy::Every),
+        }
+    }
+}
+
+/// What becomes of a record that is too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Oversized {
+    /// It ends the run.
+    Refuse,
+    /// It is left out, and counted.
+    Skip,
+}
+
+/// What a producer promises and prints.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// When what was appended is synced.
+    pub sync: SyncPolicy,
+    /// Whether offsets are printed once they are safe.
+    pub receipts: bool,
+    /// What is printed after each stored value, if values are to be printed.
+    pub tee: Option<Vec<u8>>,
+    /// What becomes of a record that is too large.
+    pub oversized: Oversized,
+    /// Where the log must end for the next batch.
+    pub expected_end: Option<Offset>,
+}
+
+/// Appends what inputs hold.
+#[derive(Debug)]
+pub struct Producer<'a> {
+    session: &'a Session,
+    appender: Appender,
+    framer: Framer,
+    shape: Shape,
+    policy: Policy,
+    signals: Signals,
+    progress: Progress,
+    gathered: Gathered,
+    /// Appended records whose offsets are not printed yet.
+    unreceipted: Vec<Appended>,
+    /// Since when something is appended that is not synced.
+    unsynced_since: Option<Instant>,
+    stored: u64,
+    skipped: u64,
+}
+
+impl<'a> Producer<'a> {
+    /// A producer that has not begun.
+    pub fn new(
+        session: &'a Session,
+        appender: Appender,
+        framer: Framer,
+        shape: Shape,
+        policy: Policy,
+        signals: Signals,
+        progress: Progress,
+    ) -> Producer<'a> {
+        Producer {
+            session,
+            appender,
+            framer,
+            shape,
+            policy,
+            signals,
+            progress,
+            gathered: Gathered::default(),
+            unreceipted: Vec::new(),
+            unsynced_since: None,
+            stored: 0,
+            skipped: 0,
+        }
+    }
+
+    /// Appends everything from all inputs.
+    ///
+    /// # Errors
+    /// Whatever ends it early; what was read as whole records before is stored.
+    pub fn run(mut self, inputs: &[Input]) -> Result<()> {
+        let taken = inputs.iter().try_for_each(|input| self.take(input));
+        let dropped = self.framer.pending();
+        // Whatever ended it: what was appended is made safe, and only then spoken of.
+        let never = self.policy.sync == SyncPolicy::Never;
+        let synced = if never { Ok(()) } else { self.sync_now() };
+        self.progress.finish();
+        match taken {
+            Ok(()) => synced.and_then(|()| self.partly()),
+            Err(error) if error.is::<Signalled>() => {
+                if dropped > 0 {
+                    self.session.note(&format!("dropped {dropped} bytes of an unfinished record"));
+                }
+                synced.and(Err(error))
+            }
+            Err(error) if error.is::<Ended>() => synced.and(Err(error)),
+            Err(error) => {
+                Err(error.context(format!("{} records are stored, but then", self.stored)))
+            }
+        }
+    }
+
+    /// Ends with 9 if records were left out.
+    fn partly(&self) -> Result<()> {
+        if self.skipped == 0 {
+            return Ok(());
+        }
+        let (skipped, limit) = (self.skipped, self.shape.limit);
+        let line = format!(
+            "{skipped} records were larger than max-record-size, {limit} bytes, and left out; \
+             {} are stored",
+            self.stored
+        );
+        bail!(Ended { status: Status::Partly, line: Some(line) });
+    }
+
+    /// Appends everything from one input.
+    fn take(&mut self, input: &Input) -> Result<()> {
+        let mut more = false;
+        loop {
+            if let Some(signal) = self.signals.caught() {
+                self.append_waiting(input)?;
+                bail!(signal);
+            }
+            // Go on reading only while there is more at once and room for it.
+            more = more
+                && !self.framer.is_full()
+                && input.is_ready(&self.signals, Some(Duration::ZERO))?;
+            if !more {
+                self.append_waiting(input)?;
+                self.sync_if_due()?;
+                if !input.is_ready(&self.signals, self.until_sync())? {
+                    continue;
+                }
+            }
+            let read = input.read(self.framer.room())?;
+            if read == 0 {
+                self.framer.end_input();
+                return self.append_waiting(input);
+            }
+            self.framer.filled(read);
+            self.progress.add(read as u64);
+            more = true;
+        }
+    }
+
+    /// Appends all whole records that wait.
+    fn append_waiting(&mut self, input: &Input) -> Result<()> {
+        if !self.shape.is_plain() || !self.framer.cuts_lines() {
+            return self.append_shaped(input);
+        }
+        loop {
+            match self.framer.lines() {
+                Ok(None) => return Ok(()),
+                Ok(Some(body)) => {
+                    let appended = append(
+                        &mut self.appender,
+                        &mut self.policy.expected_end,
+                        &body,
+                        self.session,
+                    )?;
+                    if self.policy.tee.is_some() {
+                        print(&[body.bytes])?;
+                    }
+                    self.appended(appended)?;
+                }
+                Err(oversize) => self.too_large(&oversize, input)?,
+            }
+        }
+    }
+
+    /// The same for records that are more than lines.
+    fn append_shaped(&mut self, input: &Input) -> Result<()> {
+        loop {
+            let limits = self.framer.limits();
+            let full =
+                self.gathered.len() >= limits.records || self.gathered.size() >= limits.bytes;
+            if full {
+                self.append_gathered()?;
+            }
+            match self.framer.record() {
+                Ok(None) => return self.append_gathered(),
+                Ok(Some(piece)) => {
+                    let room = limits.bytes.saturating_sub(self.gathered.size());
+                    let misfit = if piece.len() > room && !self.gathered.is_empty() {
+                        let piece = piece.to_vec();
+                        self.append_gathered()?;
+                        self.shape.add(&piece, &mut self.gathered)
+                    } else {
+                        self.shape.add(piece, &mut self.gathered)
+                    };
+                    if let Err(misfit) = misfit {
+                        self.misfit(&misfit, input)?;
+                    }
+                }
+                Err(oversize) => {
+                    self.append_gathered()?;
+                    self.too_large(&oversize, input)?;
+                }
+            }
+        }
+    }
+
+    fn append_gathered(&mut self) -> Result<()> {
+        if self.gathered.is_empty() {
+            return Ok(());
+        }
+        let records = u32::try_from(self.gathered.len()).unwrap_or(u32::MAX);
+        let (layout, bytes) = self.gathered.body();
+        let body = Body::plain(layout, records, bytes);
+        let expected = &mut self.policy.expected_end;
+        let appended = append(&mut self.appender, expected, &body, self.session)?;
+        if let Some(delimiter) = &self.policy.tee {
+            let values = self.gathered.contents();
+            let values = values.iter().map(|record| record.value.unwrap_or_default());
+            print(&values.flat_map(|value| [value, delimiter]).collect::<Vec<_>>())?;
+        }
+        self.gathered.clear();
+        self.appended(appended)
+    }
+
+    /// Does what is due after an append.
+    fn appended(&mut self, appended: Appended) -> Result<()> {
+        self.stored += appended.next.since(appended.base);
+        if self.policy.receipts {
+            self.unreceipted.push(appended);
+        }
+        match self.policy.sync {
+            SyncPolicy::Each => self.sync_now(),
+            SyncPolicy::Never => self.print_receipts(),
+            SyncPolicy::Every(_) => {
+                self.unsynced_since.get_or_insert_with(Instant::now);
+                self.sync_if_due()
+            }
+        }
+    }
+
+    /// A piece of input that is no record: all before it is stored first.
+    fn misfit(&mut self, misfit: &Misfit, input: &Input) -> Result<()> {
+        self.append_gathered()?;
+        let (line, limit) = (self.framer.line(), self.shape.limit);
+        let place = format!("record {line} of the input, in {},", input.name());
+        match misfit {
+            Misfit::TooBig(_) if self.policy.oversized == Oversized::Skip => {
+                self.skipped += 1;
+                Ok(())
+            }
+            Misfit::TooBig(bytes) => bail!(too_big(&place, &format!("has {bytes} bytes"), limit)),
+            _ => bail!("{place} {misfit}"),
+        }
+    }
+
+    /// A record that is larger than the buffer may become.
+    fn too_large(&mut self, oversize: &Oversize, input: &Input) -> Result<()> {
+        if self.policy.oversized == Oversized::Skip {
+            self.measure(input, u64::MAX)?;
+            self.skipped += 1;
+            return Ok(());
+        }
+        let place = format!("record {} of the input, in {},", oversize.line, input.name());
+        let size = match oversize.whole {
+            true => Some(oversize.seen),
+            false => self.measure(input, LONGEST_MEASURED)?,
+        };
+        let limit = self.shape.limit;
+        let size = match size {
+            Some(size) => format!("has {size} bytes"),
+            None => format!("has more than {limit} bytes"),
+        };
+        bail!(too_big(&place, &size, limit));
+    }
+
+    /// Passes over the record that is too large, reading on to its end, within reason;
+    /// says its size.
+    fn measure(&mut self, input: &Input, mut left: u64) -> Result<Option<u64>> {
+        while left > 0 && self.signals.caught().is_none() {
+            if let Some(size) = self.framer.skip_oversize() {
+                return Ok(Some(size));
+            }
+            if !input.is_ready(&self.signals, None)? {
+                break;
+            }
+            let read = input.read(self.framer.room())?;
+            self.framer.filled(read);
+            self.progress.add(read as u64);
+            if read == 0 {
+                self.framer.end_input();
+            }
+            left = left.saturating_sub(read as u64);
+        }
+        Ok(None)
+    }
+
+    fn until_sync(&self) -> Option<Duration> {
+        match (self.policy.sync, self.unsynced_since) {
+            (SyncPolicy::Every(interval), Some(since)) => {
+                Some(interval.saturating_sub(since.elapsed()))
+            }
+            _ => None,
+        }
+    }
+
+    fn sync_if_due(&mut self) -> Result<()> {
+        if self.until_sync() == Some(Duration::ZERO) { self.sync_now() } else { Ok(()) }
+    }
+
+    fn sync_now(&mut self) -> Result<()> {
+        self.appender.sync()?;
+        self.unsynced_since = None;
+        self.print_receipts()
+    }
+
+    fn print_receipts(&mut self) -> Result<()> {
+        let mut text = Vec::new();
+        for appended in self.unreceipted.drain(..) {
+            for offset in appended.base.get()..appended.next.get() {
+                // Writing to a Vec can't fail.
+                let _ = writeln!(text, "{offset}");
+            }
+        }
+        if text.is_empty() { Ok(()) } else { print(&[&text]) }
+    }
+}
+
+/// Appends one batch, if the log ends where it is expected to.
+fn append(
+    appender: &mut Appender,
+    expected_end: &mut Option<Offset>,
+    body: &Body<'_>,
+    session: &Session,
+) -> Result<Appended> {
+    let now = session.now()?;
+    let appended = match *expected_end {
+        Some(expected) => appender.append_if_end(expected, body, now)?,
+        None => appender.append(body, now)?,
+    };
+    *expected_end = expected_end.map(|_| appended.next);
+    Ok(appended)
+}
+
+fn print(parts: &[&[u8]]) -> Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let written = parts.iter().try_for_each(|part| out.write_all(part)).and_then(|()| out.flush());
+    written.context("can't write to standard output")
+}
+
+fn too_big(place: &str, size: &str, limit: usize) -> Ended {
+    let line = format!(
+        "{place} {size}, but max-record-size is {limit}: all before it is stored; \
+         config raises the limit, --oversize skip leaves such records out"
+    );
+    Ended { status: Status::TooBig, line: Some(line) }
+}
