@@ -1,14 +1,17 @@
-//! How records look on stdout: their bytes with a delimiter, JSON, or a template.
+//! How records look on stdout: their bytes with a delimiter, JSON, or a template; and
+//! which of them are printed.
 
 use anyhow::{Result, bail};
 use clap::Args;
 
 use super::delimiter::Delimiter;
 use super::failure::Usage;
-use crate::cli::text::record_json::write_record;
-use crate::cli::text::template::Template;
+use super::text::escapes::unescape;
+use super::text::filter::Filter;
+use super::text::record_json::write_record;
+use super::text::template::Template;
 use crate::format::batch::Layout;
-use crate::format::body::{BodyError, lines_len};
+use crate::format::body::{BodyError, Records, lines_len};
 use crate::format::record::RecordView;
 use crate::log::Piece;
 use crate::model::Offset;
@@ -19,122 +22,230 @@ pub struct Format {
     #[command(flatten)]
     delimiter: Delimiter,
 
-    /// Print each record as one line of JSON
-    #[arg(short = 'J', long, conflicts_with_all = ["format", "delimiter", "null"])]
+    /// Print keys too, with SEP between key and value; escapes as for -D
+    #[arg(short = 'K', long, value_name = "SEP", allow_hyphen_values = true)]
+    key_separator: Option<String>,
+
+    /// Print each record as a line of JSON
+    #[arg(short = 'J', long, conflicts_with_all = ["format", "delimiter", "null", "key_separator"])]
     json: bool,
 
-    /// Print by a template: %o offset, %v value, %V its length, %T time in ms
-    #[arg(short = 'F', long, value_name = "FORMAT", conflicts_with_all = ["delimiter", "null"], allow_hyphen_values = true)]
+    /// As -J, but values that are JSON stand under json as they are
+    #[arg(long, conflicts_with_all = ["json", "format", "delimiter", "null", "key_separator"])]
+    json_payload: bool,
+
+    /// Print each record by a template: %o offset, %k key, %v value, %T time, …
+    #[arg(
+        short = 'F',
+        long,
+        value_name = "FORMAT",
+        conflicts_with_all = ["delimiter", "null", "key_separator"],
+        allow_hyphen_values = true
+    )]
     format: Option<String>,
 }
 
-/// Prints records.
+impl Format {
+    /// The printer that the options ask for, of the records that pass `filter`.
+    ///
+    /// # Errors
+    /// [`Usage`] for a delimiter or a template that can't be read.
+    pub fn printer(&self, filter: Filter) -> Result<Printer> {
+        Ok(Printer { form: self.form()?, filter })
+    }
+
+    fn form(&self) -> Result<Form> {
+        if self.json || self.json_payload {
+            return Ok(Form::Json { embed: self.json_payload });
+        }
+        if let Some(text) = &self.format {
+            return match Template::parse(text) {
+                Ok(template) => Ok(Form::Template(template)),
+                Err(error) => bail!(Usage(format!("--format: {error}"))),
+            };
+        }
+        let unescaped =
+            |text: &String| unescape(text).map_err(|why| Usage(format!("--key-separator: {why}")));
+        let key_separator = self.key_separator.as_ref().map(unescaped).transpose()?;
+        Ok(Form::Values { key_separator, delimiter: self.delimiter.bytes()? })
+    }
+}
+
+/// What of a record is printed.
 #[derive(Clone, Debug)]
-pub enum Printer {
-    /// The value and this after it.
-    Values(Vec<u8>),
+enum Form {
+    /// The value and the delimiter; before that, if asked for, the key and a separator.
+    Values { key_separator: Option<Vec<u8>>, delimiter: Vec<u8> },
     /// A line of JSON.
-    Json,
+    Json { embed: bool },
     /// By a template.
     Template(Template),
 }
 
-impl Format {
-    /// The printer that the options ask for.
-    ///
-    /// # Errors
-    /// [`Usage`] for a delimiter or a template that can't be read.
-    pub fn printer(&self) -> Result<Printer> {
-        if self.json {
-            return Ok(Printer::Json);
-        }
-        match &self.format {
-            None => Ok(Printer::Values(self.delimiter.bytes()?)),
-            Some(text) => match Template::parse(text) {
-                Ok(template) => Ok(Printer::Template(template)),
-                Err(error) => bail!(Usage(format!("--format: {error}"))),
-            },
-        }
-    }
+/// Prints records.
+#[derive(Clone, Debug)]
+pub struct Printer {
+    form: Form,
+    filter: Filter,
 }
 
+/// How much one slice may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct SliceLimits {
+    /// Before this offset.
+    pub until: Offset,
+    /// So many records, printed or not.
+    pub records: u64,
+    /// So many printed ones.
+    pub printed: u64,
+}
+
+/// Some records of a piece, printed.
+#[derive(Clone, Copy, Debug)]
+pub struct Slice<'a> {
+    /// The offset to go on from.
+    pub next: Offset,
+    /// How many were printed.
+    pub printed: u64,
+    /// What was printed.
+    pub bytes: &'a [u8],
+}
+
+/// A slice that is put together ends when it has so many bytes.
+const SLICE_BYTES: usize = 256 << 10;
+
 impl Printer {
-    /// The records of `piece` from `from` to before `until` as they are printed:
-    /// straight from the piece where that is possible, else put into `scratch`.
+    /// Begins to print `piece`.
     ///
     /// # Errors
     /// [`BodyError`] if the piece can't be read as its layout.
-    pub fn print<'a>(
-        &self,
-        piece: &Piece<'a>,
-        from: Offset,
-        until: Offset,
-        scratch: &'a mut Vec<u8>,
-    ) -> std::result::Result<&'a [u8], BodyError> {
-        let plain = matches!(self, Printer::Values(delimiter) if delimiter == b"\n");
-        if plain && piece.header.layout == Layout::Lines {
-            // Reads the last byte: a body that does not end its last line is refused.
-            piece.records()?;
-            return Ok(lines_between(piece, from, until));
-        }
-        scratch.clear();
-        for record in records(piece, from, until)? {
-            self.print_one(&record, scratch);
-        }
-        Ok(scratch)
+    pub fn begin<'p>(&'p self, piece: &Piece<'p>) -> std::result::Result<Cutter<'p>, BodyError> {
+        let records = piece.records()?;
+        let source = match piece.header.layout {
+            Layout::Lines if self.prints_lines_as_they_are() => {
+                let skipped = lines_len(piece.body, piece.from.since(piece.header.base));
+                Source::Lines(&piece.body[skipped..])
+            }
+            _ => Source::Records(records),
+        };
+        Ok(Cutter { printer: self, source, next: piece.from, end: piece.header.next })
     }
 
-    /// How many of the records of `piece` from `from` on are whole in `bytes` printed bytes.
+    fn prints_lines_as_they_are(&self) -> bool {
+        let plain = matches!(&self.form, Form::Values { key_separator: None, delimiter }
+            if delimiter == b"\n");
+        plain && self.filter.is_empty()
+    }
+
+    /// The offset before which all records of `piece` from `from` on are whole in
+    /// `bytes` printed bytes.
     ///
     /// # Errors
-    /// As [`print`](Self::print).
+    /// As [`begin`](Self::begin).
     pub fn whole_in(
         &self,
         piece: &Piece<'_>,
         from: Offset,
         mut bytes: u64,
-    ) -> std::result::Result<u64, BodyError> {
-        let mut scratch = Vec::new();
-        let mut whole = 0;
-        for record in records(piece, from, piece.header.next)? {
+    ) -> std::result::Result<Offset, BodyError> {
+        let (mut scratch, mut next) = (Vec::new(), from);
+        for record in piece.records()?.skip_while(|record| record.offset < from) {
             scratch.clear();
             self.print_one(&record, &mut scratch);
             match bytes.checked_sub(scratch.len() as u64) {
                 Some(left) => bytes = left,
                 None => break,
             }
-            whole += 1;
+            next = record.next;
         }
-        Ok(whole)
+        Ok(next)
     }
 
-    fn print_one(&self, record: &RecordView<'_>, out: &mut Vec<u8>) {
-        match self {
-            Printer::Values(delimiter) => {
+    /// Prints a record, if it is wanted; says whether it is.
+    pub fn print_one(&self, record: &RecordView<'_>, out: &mut Vec<u8>) -> bool {
+        if !self.filter.passes(record) {
+            return false;
+        }
+        match &self.form {
+            Form::Values { key_separator, delimiter } => {
+                if let Some(separator) = key_separator {
+                    out.extend_from_slice(record.content.key.unwrap_or_default());
+                    out.extend_from_slice(separator);
+                }
                 out.extend_from_slice(record.content.value.unwrap_or_default());
                 out.extend_from_slice(delimiter);
             }
-            Printer::Json => write_record(record, out),
-            Printer::Template(template) => template.render(record, out),
+            Form::Json { embed: false } => write_record(record, out),
+            Form::Json { embed: true } => write_record(record, out),
+            Form::Template(template) => template.render(record, out),
+        }
+        true
+    }
+}
+
+/// Prints a piece slice by slice.
+#[derive(Debug)]
+pub struct Cutter<'p> {
+    printer: &'p Printer,
+    source: Source<'p>,
+    next: Offset,
+    end: Offset,
+}
+
+#[derive(Debug)]
+enum Source<'p> {
+    /// Lines that are printed as they are.
+    Lines(&'p [u8]),
+    Records(Records<'p>),
+}
+
+impl<'p> Cutter<'p> {
+    /// The offset of the next record.
+    pub fn next_offset(&self) -> Offset {
+        self.next
+    }
+
+    /// The next slice; put into `scratch` where it can't come straight from the piece.
+    pub fn slice<'s>(&mut self, limits: &SliceLimits, scratch: &'s mut Vec<u8>) -> Slice<'s>
+    where
+        'p: 's,
+    {
+        match &mut self.source {
+            Source::Lines(rest) => {
+                let all = limits.until.min(self.end).since(self.next);
+                let wanted = all.min(limits.records).min(limits.printed);
+                let next = self.next.forward(wanted).unwrap_or(self.end);
+                let length = if next == self.end { rest.len() } else { lines_len(rest, wanted) };
+                let (bytes, after) = rest.split_at(length);
+                *rest = after;
+                self.next = next;
+                Slice { next, printed: wanted, bytes }
+            }
+            Source::Records(records) => {
+                scratch.clear();
+                let (mut seen, mut printed) = (0, 0);
+                while seen < limits.records
+                    && printed < limits.printed
+                    && scratch.len() < SLICE_BYTES
+                    && self.next < limits.until
+                {
+                    let Some(record) = records.next() else {
+                        self.next = self.end;
+                        break;
+                    };
+                    if record.offset < self.next {
+                        continue;
+                    }
+                    if record.offset >= limits.until {
+                        self.next = limits.until;
+                        break;
+                    }
+                    seen += 1;
+                    printed += u64::from(self.printer.print_one(&record, scratch));
+                    self.next = record.next;
+                }
+                Slice { next: self.next, printed, bytes: scratch }
+            }
         }
     }
-}
-
-/// The bytes of a *lines* body that hold the records from `from` to before `until`.
-fn lines_between<'a>(piece: &Piece<'a>, from: Offset, until: Offset) -> &'a [u8] {
-    let body = &piece.body[lines_len(piece.body, from.since(piece.header.base))..];
-    match until >= piece.header.next {
-        true => body,
-        false => &body[..lines_len(body, until.since(from))],
-    }
-}
-
-/// The records of `piece` from `from` to before `until`.
-fn records<'a>(
-    piece: &Piece<'a>,
-    from: Offset,
-    until: Offset,
-) -> std::result::Result<impl Iterator<Item = RecordView<'a>> + use<'a>, BodyError> {
-    let wanted = move |record: &RecordView<'_>| record.offset < until;
-    Ok(piece.records()?.skip_while(move |record| record.offset < from).take_while(wanted))
 }

@@ -18,6 +18,7 @@ mod groups;
 mod home;
 mod note;
 mod read;
+mod read_back;
 mod segments;
 mod write;
 
@@ -29,6 +30,7 @@ pub use groups::status::GroupStatus;
 pub use home::Home;
 pub use note::Note;
 pub use read::{Piece, Reader, Reading};
+pub use read_back::{BackReader, Block};
 pub use segments::SegmentStatus;
 pub use write::append::Appender;
 pub use write::writer::Appended;

@@ -1,24 +1,26 @@
 //! `tapelog consume`: print records.
 
 use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 
-use crate::cli::failure::{Ended, OutputClosed, Status, Usage};
+use crate::cli::failure::{Ended, Status, Usage};
 use crate::cli::group::complete_group;
-use crate::cli::printer::{Format, Printer};
+use crate::cli::printer::Format;
 use crate::cli::session::{LogArgument, Session};
+use crate::cli::stream::consumption::{Consumption, Until};
 use crate::cli::stream::follow::Follower;
 use crate::cli::stream::hand_over::{CommitInterval, HandOver};
 use crate::cli::stream::output::Output;
 use crate::cli::stream::progress::Progress;
-use crate::cli::stream::signals::{Signalled, Signals};
+use crate::cli::stream::signals::Signals;
 use crate::cli::text::duration::parse_duration;
+use crate::cli::text::filter::Filter;
 use crate::cli::text::range::parse_span;
 use crate::cli::text::when::parse_time;
-use crate::log::{Claim, Consumer, Log, Piece, Reader, Reading};
+use crate::log::{Claim, Consumer, Log};
 use crate::model::{GroupName, Offset, Span, Start, Timestamp};
 
 /// Print records
@@ -107,6 +109,26 @@ pub struct Consume {
     #[arg(long, value_name = "WHERE")]
     out_of_range: Option<Nearest>,
 
+    /// Only records with this key; may be repeated
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    key: Vec<String>,
+
+    /// Only records with this header; may be repeated, then all of them
+    #[arg(short = 'H', long = "header", value_name = "NAME=VALUE", allow_hyphen_values = true)]
+    headers: Vec<String>,
+
+    /// Only records whose value matches this regular expression
+    #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
+    grep: Option<String>,
+
+    /// --since and --until go by the records' own times
+    #[arg(long, conflicts_with = "offset")]
+    own_time: bool,
+
+    /// The newest record first
+    #[arg(short, long, conflicts_with_all = ["follow", "timeout", "group"])]
+    reverse: bool,
+
     #[command(flatten)]
     format: Format,
 }
@@ -172,6 +194,12 @@ impl Consume {
         Ok(span)
     }
 
+    /// The records that are wanted.
+    fn filter(&self, _now: Timestamp) -> Result<Filter> {
+        let keys = self.key.iter().map(|key| key.as_bytes().to_vec()).collect();
+        Ok(Filter { keys })
+    }
+
     fn interval(&self) -> CommitInterval {
         let mut interval = CommitInterval { records: 10_000, time: Duration::from_secs(1) };
         match self.commit_every {
@@ -192,7 +220,7 @@ impl Consume {
 pub fn run(args: &Consume, session: &Session) -> Result<()> {
     let now = session.now()?;
     let span = args.span(now)?;
-    let printer = args.format.printer()?;
+    let printer = args.format.printer(args.filter(now)?)?;
     let signals = Signals::watch().context("can't watch for signals")?;
     let log = session.open(&args.log)?;
     let follows = args.follow || args.timeout.is_some();
@@ -201,26 +229,40 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
     let (from, hand_over) = begin(args, session, &log, span.from, now)?;
     let output = Output::standard()?;
     let until = Until::resolve(&log, span.until)?;
-    let total = 0;
+    let shows = !rustix::termios::isatty(output.handle());
     let mut consumption = Consumption {
         session,
         log: &log,
         printer,
         signals,
-        progress: Progress::of_bytes("reading", total, !rustix::termios::isatty(output.handle())),
+        progress: Progress::of_bytes("reading", 0, shows),
         output,
         hand_over,
         until,
         left: args.count.unwrap_or(u64::MAX),
         printed: 0,
     };
-    let read = consumption.read(from, follower);
+    let read = match args.reverse {
+        true => consumption.read_back(from, end_of(&log, span.until)?),
+        false => consumption.read(from, follower),
+    };
     let printed = consumption.printed;
     consumption.finish(read)?;
     if args.fail_empty && printed == 0 {
         bail!(Ended { status: Status::Missing, line: None });
     }
     Ok(())
+}
+
+/// The offset before which reading backwards begins.
+fn end_of(log: &Log, until: Option<Start>) -> Result<Offset> {
+    let end = log.bounds()?.end;
+    match until {
+        None => Ok(end),
+        // An end beyond the log's is the log's.
+        Some(Start::At(offset)) => Ok(offset.min(end)),
+        Some(until) => Ok(log.resolve(until)?),
+    }
 }
 
 /// Where reading begins, and the group that reads, if there is one.
@@ -258,173 +300,4 @@ fn begin(
     };
     let consumer = Consumer::claim(log, group, &claim, now)?;
     Ok((consumer.position(), Some(HandOver::new(consumer, args.interval()))))
-}
-
-/// Where reading stops.
-#[derive(Clone, Copy, Debug)]
-enum Until {
-    /// Nowhere.
-    Open,
-    /// Before this offset, which may not be there yet.
-    Offset(Offset),
-    /// Before the first record appended at this moment or later.
-    Time(Timestamp),
-}
-
-impl Until {
-    fn resolve(log: &Log, until: Option<Start>) -> Result<Until> {
-        Ok(match until {
-            None => Until::Open,
-            Some(Start::At(offset)) => Until::Offset(offset),
-            Some(Start::Time(time)) => Until::Time(time),
-            Some(Start::AfterStart(records)) => {
-                Until::Offset(log.start()?.forward(records).unwrap_or(Offset::MAX))
-            }
-            Some(start) => Until::Offset(log.resolve(start)?),
-        })
-    }
-
-    /// The first offset of `piece` that is not wanted.
-    fn end_in(self, piece: &Piece<'_>) -> Offset {
-        match self {
-            Until::Open => piece.header.next,
-            Until::Offset(offset) => offset.min(piece.header.next),
-            Until::Time(time) if piece.header.append_time >= time => piece.from,
-            Until::Time(_) => piece.header.next,
-        }
-    }
-
-    /// Whether nothing before it can come any more.
-    fn is_reached(self, next: Offset, now: Timestamp) -> bool {
-        match self {
-            Until::Open => false,
-            Until::Offset(offset) => next >= offset,
-            Until::Time(time) => now >= time,
-        }
-    }
-}
-
-/// The loop from log to output.
-struct Consumption<'a> {
-    session: &'a Session,
-    log: &'a Log,
-    printer: Printer,
-    signals: Signals,
-    output: Output,
-    hand_over: Option<HandOver>,
-    progress: Progress,
-    until: Until,
-    /// How many records may still be printed.
-    left: u64,
-    printed: u64,
-}
-
-impl Consumption<'_> {
-    /// Reads and prints from `from` on until there is a reason to stop.
-    fn read(&mut self, from: Offset, mut follower: Option<Follower>) -> Result<()> {
-        let mut reader = Reader::open(self.log, from)?;
-        let mut scratch = Vec::new();
-        let mut last_print = Instant::now();
-        while self.left > 0 {
-            if let Some(signal) = self.signals.caught() {
-                bail!(signal);
-            }
-            if let Until::Offset(end) = self.until
-                && reader.next_offset() >= end
-            {
-                return Ok(());
-            }
-            match reader.read()? {
-                Reading::Records(piece) => {
-                    if !self.print(&piece, &mut scratch)? {
-                        return Ok(());
-                    }
-                    last_print = Instant::now();
-                }
-                Reading::End => {
-                    let now = self.session.now()?;
-                    let Some(follower) = &mut follower else { return Ok(()) };
-                    if self.until.is_reached(reader.next_offset(), now) {
-                        return Ok(());
-                    }
-                    if !self.wait(follower, last_print)? {
-                        return Ok(());
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Prints what is wanted of `piece`; says whether more may be wanted.
-    fn print(&mut self, piece: &Piece<'_>, scratch: &mut Vec<u8>) -> Result<bool> {
-        let end = self.until.end_in(piece);
-        let mut first = piece.from;
-        while first < end && self.left > 0 {
-            let limit = self.hand_over.as_ref().map_or(u64::MAX, HandOver::slice_limit);
-            let wanted = end.since(first).min(limit).min(self.left);
-            let next = first.forward(wanted).unwrap_or(end);
-            let bytes = self.printer.print(piece, first, next, scratch);
-            let bytes = bytes.with_context(|| format!("offset {first} can't be read"))?;
-            self.give(first, next, piece.header.append_time, bytes)?;
-            self.left -= wanted;
-            self.printed += wanted;
-            first = next;
-        }
-        Ok(end == piece.header.next)
-    }
-
-    /// Gives one slice to the output.
-    fn give(&mut self, first: Offset, next: Offset, time: Timestamp, bytes: &[u8]) -> Result<()> {
-        let Some(hand_over) = &mut self.hand_over else {
-            self.output.write(bytes, &self.signals)?;
-            self.progress.add(bytes.len() as u64);
-            return Ok(());
-        };
-        let now = self.session.now()?;
-        hand_over.make_room(next.since(first), &self.output, &self.signals, now)?;
-        let begin = self.output.sent();
-        let end = begin + bytes.len() as u64;
-        // Noted before it is written: a write may end half way.
-        hand_over.gave(first, next, time, begin, end);
-        self.output.write(bytes, &self.signals)?;
-        self.progress.add(bytes.len() as u64);
-        hand_over.commit_if_due(&self.output, now)
-    }
-
-    /// Waits for more; false if there is a reason to end.
-    fn wait(&mut self, follower: &mut Follower, last_print: Instant) -> Result<bool> {
-        let due = self.hand_over.as_ref().and_then(HandOver::until_due);
-        let deadline = match self.until {
-            Until::Time(time) => Some(time.since(self.session.now()?)),
-            _ => None,
-        };
-        let limit = due.into_iter().chain(deadline).min();
-        let goes_on = follower.wait(&self.signals, &self.output, last_print, limit)?;
-        if self.output.is_closed() {
-            bail!(OutputClosed);
-        }
-        let now = self.session.now()?;
-        if let Some(hand_over) = &mut self.hand_over {
-            hand_over.commit_if_due(&self.output, now)?;
-        }
-        Ok(goes_on)
-    }
-
-    /// Commits what was handed over, whatever ended the reading, and ends as that did.
-    fn finish(mut self, read: Result<()>) -> Result<()> {
-        self.progress.finish();
-        let now = self.session.now()?;
-        let committed = match self.hand_over {
-            Some(hand_over) => {
-                hand_over.finish(self.log, &self.printer, &self.output, &self.signals, now)
-            }
-            None => Ok(()),
-        };
-        let signalled = self.signals.caught();
-        match read {
-            Err(error) if !error.is::<OutputClosed>() && !error.is::<Signalled>() => Err(error),
-            read => committed.and(signalled.map_or(read, |signal| Err(signal.into()))),
-        }
-    }
 }

@@ -183,8 +183,8 @@ impl HandOver {
         if let Some(slice) = self.given.front().copied()
             && let Some(bytes) = output.taken().checked_sub(slice.begin)
         {
-            let whole = whole_records(log, printer, slice, bytes)?;
-            if let Some(next) = slice.first.forward(whole).filter(|next| *next > slice.first) {
+            let next = whole_until(log, printer, slice, bytes)?;
+            if next > slice.first {
                 self.commit(next, slice.time, now)?;
             }
         }
@@ -192,15 +192,15 @@ impl HandOver {
     }
 }
 
-/// How many of a slice's records are whole in its first `bytes` bytes: printed once more to see.
-fn whole_records(log: &Log, printer: &Printer, slice: Slice, bytes: u64) -> Result<u64> {
+/// Where the whole records in a slice's first `bytes` bytes end: printed once more to see.
+fn whole_until(log: &Log, printer: &Printer, slice: Slice, bytes: u64) -> Result<Offset> {
     let mut reader = Reader::open(log, slice.first)?;
     match reader.read()? {
         Reading::Records(piece) => {
             let whole = printer.whole_in(&piece, slice.first, bytes)?;
-            Ok(whole.min(slice.next.since(slice.first)))
+            Ok(whole.min(slice.next))
         }
-        Reading::End => Ok(0),
+        Reading::End => Ok(slice.first),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Records on their way in and out of the process: cutting input, writing output,
 //! what a reader has taken, waiting, signals, progress.
 
+pub mod consumption;
 pub mod follow;
 pub mod framing;
 pub mod gather;

@@ -3,6 +3,7 @@
 
 pub mod duration;
 pub mod escapes;
+pub mod filter;
 pub mod range;
 pub mod record_json;
 pub mod size;

@@ -40,6 +40,19 @@ pub(crate) fn first_at(log: &Log, time: Timestamp) -> Result<Offset> {
     Ok(reader.map_or(base, |reader| reader.next_offset()))
 }
 
+/// The first offset of the block that holds `offset`: of the batch before it that has
+/// an entry in the index, or of the segment.
+pub(crate) fn block_of(log: &Log, offset: Offset) -> Result<Offset> {
+    let mut table = SegmentTable::load(log)?;
+    // Makes a bad index anew, so that a block is never a whole large segment.
+    let Some(reader) = reader_at(log, &mut table, offset)? else { return Ok(offset) };
+    let base = reader.segment();
+    Ok(match hint(log, base, reader.file(), |index| index.find_offset(offset))? {
+        Hint::Entry(entry) => entry.offset,
+        _ => base,
+    })
+}
+
 /// When the record at `offset` was appended; `None` if no good batch holds it.
 pub(crate) fn append_time(log: &Log, offset: Offset) -> Result<Option<Timestamp>> {
     let mut table = SegmentTable::load(log)?;

@@ -1,0 +1,237 @@
+//! The loop from log to output: forwards, with a group or without, to an end or
+//! following; or backwards.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use super::follow::Follower;
+use super::hand_over::HandOver;
+use super::output::Output;
+use super::progress::Progress;
+use super::signals::{Signalled, Signals};
+use crate::cli::failure::OutputClosed;
+use crate::cli::printer::{Printer, SliceLimits};
+use crate::cli::session::Session;
+use crate::log::{BackReader, Log, Piece, Reader, Reading};
+use crate::model::{Offset, Start, Timestamp};
+
+/// Where reading stops.
+#[derive(Clone, Copy, Debug)]
+pub enum Until {
+    /// Nowhere.
+    Open,
+    /// Before this offset, which may not be there yet.
+    Offset(Offset),
+    /// Before the first record appended at this moment or later.
+    Time(Timestamp),
+}
+
+impl Until {
+    /// What `until` means in `log`; an offset beyond its end stays that.
+    ///
+    /// # Errors
+    /// What [`Log::resolve`] says.
+    pub fn resolve(log: &Log, until: Option<Start>) -> Result<Until> {
+        Ok(match until {
+            None => Until::Open,
+            Some(Start::At(offset)) => Until::Offset(offset),
+            Some(Start::Time(time)) => Until::Time(time),
+            Some(Start::AfterStart(records)) => {
+                Until::Offset(log.start()?.forward(records).unwrap_or(Offset::MAX))
+            }
+            Some(start) => Until::Offset(log.resolve(start)?),
+        })
+    }
+
+    /// The first offset of `piece` that is not wanted.
+    fn end_in(self, piece: &Piece<'_>) -> Offset {
+        match self {
+            Until::Open => piece.header.next,
+            Until::Offset(offset) => offset.min(piece.header.next),
+            Until::Time(time) if piece.header.append_time >= time => piece.from,
+            Until::Time(_) => piece.header.next,
+        }
+    }
+
+    /// Whether nothing before it can come any more.
+    fn is_reached(self, next: Offset, now: Timestamp) -> bool {
+        match self {
+            Until::Open => false,
+            Until::Offset(offset) => next >= offset,
+            Until::Time(time) => now >= time,
+        }
+    }
+}
+
+/// The loop from log to output.
+#[derive(Debug)]
+pub struct Consumption<'a> {
+    /// The clock and the notes.
+    pub session: &'a Session,
+    /// The log.
+    pub log: &'a Log,
+    /// What is printed of it.
+    pub printer: Printer,
+    /// What may end it.
+    pub signals: Signals,
+    /// Where to.
+    pub output: Output,
+    /// The group that reads, if one does.
+    pub hand_over: Option<HandOver>,
+    /// How far it is.
+    pub progress: Progress,
+    /// Where it stops.
+    pub until: Until,
+    /// How many records may still be printed.
+    pub left: u64,
+    /// How many records were printed.
+    pub printed: u64,
+}
+
+impl Consumption<'_> {
+    /// Reads and prints from `from` on until there is a reason to stop.
+    ///
+    /// # Errors
+    /// Whatever ended it early, a signal too.
+    pub fn read(&mut self, from: Offset, mut follower: Option<Follower>) -> Result<()> {
+        let mut reader = Reader::open(self.log, from)?;
+        let mut scratch = Vec::new();
+        let mut last_print = Instant::now();
+        while self.left > 0 {
+            if let Some(signal) = self.signals.caught() {
+                bail!(signal);
+            }
+            if let Until::Offset(end) = self.until
+                && reader.next_offset() >= end
+            {
+                return Ok(());
+            }
+            match reader.read()? {
+                Reading::Records(piece) => {
+                    if !self.print(&piece, &mut scratch)? {
+                        return Ok(());
+                    }
+                    last_print = Instant::now();
+                }
+                Reading::End => {
+                    let now = self.session.now()?;
+                    let Some(follower) = &mut follower else { return Ok(()) };
+                    if self.until.is_reached(reader.next_offset(), now) {
+                        return Ok(());
+                    }
+                    if !self.wait(follower, last_print)? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints what is wanted of `piece`; says whether more may be wanted.
+    fn print(&mut self, piece: &Piece<'_>, scratch: &mut Vec<u8>) -> Result<bool> {
+        let end = self.until.end_in(piece);
+        let printer = self.printer.clone();
+        let cut = printer.begin(piece);
+        let mut cut = cut.with_context(|| format!("offset {} can't be read", piece.from))?;
+        while cut.next_offset() < end && self.left > 0 {
+            let first = cut.next_offset();
+            let records = self.hand_over.as_ref().map_or(u64::MAX, HandOver::slice_limit);
+            let limits = SliceLimits { until: end, records, printed: self.left };
+            let slice = cut.slice(&limits, scratch);
+            self.give(first, slice.next, piece.header.append_time, slice.bytes)?;
+            self.left -= slice.printed;
+            self.printed += slice.printed;
+        }
+        Ok(end == piece.header.next)
+    }
+
+    /// Gives one slice to the output.
+    fn give(&mut self, first: Offset, next: Offset, time: Timestamp, bytes: &[u8]) -> Result<()> {
+        let Some(hand_over) = &mut self.hand_over else {
+            self.output.write(bytes, &self.signals)?;
+            self.progress.add(bytes.len() as u64);
+            return Ok(());
+        };
+        let now = self.session.now()?;
+        hand_over.make_room(next.since(first), &self.output, &self.signals, now)?;
+        let begin = self.output.sent();
+        let end = begin + bytes.len() as u64;
+        // Noted before it is written: a write may end half way.
+        hand_over.gave(first, next, time, begin, end);
+        self.output.write(bytes, &self.signals)?;
+        self.progress.add(bytes.len() as u64);
+        hand_over.commit_if_due(&self.output, now)
+    }
+
+    /// Reads and prints backwards: the newest record before `self.until` first, down
+    /// to `from`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_back(&mut self, from: Offset, until: Offset) -> Result<()> {
+        let mut reader = BackReader::open(self.log, from, until);
+        let mut out = Vec::new();
+        while self.left > 0 {
+            let Some(block) = reader.read()? else { return Ok(()) };
+            for piece in block.pieces().rev() {
+                let records = piece.records();
+                let records =
+                    records.with_context(|| format!("offset {} can't be read", piece.from))?;
+                let wanted = |offset: Offset| from <= offset && offset < until.min(block.end());
+                let mut records: Vec<_> = records.filter(|record| wanted(record.offset)).collect();
+                while let Some(record) = records.pop().filter(|_| self.left > 0) {
+                    let printed = u64::from(self.printer.print_one(&record, &mut out));
+                    self.left -= printed;
+                    self.printed += printed;
+                }
+                self.output.write(&out, &self.signals)?;
+                out.clear();
+            }
+            if let Some(signal) = self.signals.caught() {
+                bail!(signal);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for more; false if there is a reason to end.
+    fn wait(&mut self, follower: &mut Follower, last_print: Instant) -> Result<bool> {
+        let due = self.hand_over.as_ref().and_then(HandOver::until_due);
+        let deadline = match self.until {
+            Until::Time(time) => Some(time.since(self.session.now()?)),
+            _ => None,
+        };
+        let limit = due.into_iter().chain(deadline).min();
+        let goes_on = follower.wait(&self.signals, &self.output, last_print, limit)?;
+        if self.output.is_closed() {
+            bail!(OutputClosed);
+        }
+        let now = self.session.now()?;
+        if let Some(hand_over) = &mut self.hand_over {
+            hand_over.commit_if_due(&self.output, now)?;
+        }
+        Ok(goes_on)
+    }
+
+    /// Commits what was handed over, whatever ended the reading, and ends as that did.
+    ///
+    /// # Errors
+    /// That, or what kept it from committing.
+    pub fn finish(mut self, read: Result<()>) -> Result<()> {
+        self.progress.finish();
+        let now = self.session.now()?;
+        let committed = match self.hand_over {
+            Some(hand_over) => {
+                hand_over.finish(self.log, &self.printer, &self.output, &self.signals, now)
+            }
+            None => Ok(()),
+        };
+        let signalled = self.signals.caught();
+        match read {
+            Err(error) if !error.is::<OutputClosed>() && !error.is::<Signalled>() => Err(error),
+            read => committed.and(signalled.map_or(read, |signal| Err(signal.into()))),
+        }
+    }
+}
