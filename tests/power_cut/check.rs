@@ -183,7 +183,7 @@ fn as_a_writer(disk: &Arc<SimulatedDisk>, notes: &Notes, read: Read) -> Result<R
 
 fn append_probe(writer: &mut Appender, at: u64) -> Result<(), String> {
     let bytes = [PROBE, b"\n"].concat();
-    let body = Body { layout: Layout::Lines, records: 1, bytes: &bytes };
+    let body = Body::plain(Layout::Lines, 1, &bytes);
     let appended = writer.append(&body, LATER).map_err(words("append"))?;
     if appended.base.get() != at {
         return Err(format!("appended at {}, but readers saw the end at {at}", appended.base));

@@ -33,7 +33,7 @@ fn sealed() -> (Arc<SimulatedDisk>, Log) {
 }
 
 fn append(log: &Log) {
-    let body = Body { layout: Layout::Lines, records: 3, bytes: b"a\nb\nc\n" };
+    let body = Body::plain(Layout::Lines, 3, b"a\nb\nc\n");
     let mut writer = Appender::open(log).unwrap();
     writer.append(&body, NOW).unwrap();
     writer.sync().unwrap();

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use tapelog::disk::simulated::{Seeded, SimulatedDisk};
-use tapelog::format::batch::Layout;
-use tapelog::format::body::{Body, encode_columns};
+use tapelog::format::body::{self, Body};
+use tapelog::format::codec::Compression;
+use tapelog::format::record::Content;
 use tapelog::format::settings::Settings;
 use tapelog::log::{Appender, Claim, Consumer, Error, Home, Log, Note, SeekTarget};
 use tapelog::model::{GroupName, LogId, Offset, Start, Timestamp};
@@ -168,16 +169,15 @@ impl Program {
         let number = self.writer()?;
         let values = self.values();
         self.doing = format!("append {} records by writer {number}", values.len());
+        let key = self.random.one_in(4).then_some(&b"key"[..]);
+        let values_to_give = values.clone();
+        let content = |value| Content { key, ..Content::of_value(value) };
+        let contents: Vec<_> = values_to_give.iter().map(|value| content(value)).collect();
         let mut bytes = Vec::new();
-        let layout = if self.random.one_in(4) { Layout::Columns } else { Layout::Lines };
-        match layout {
-            Layout::Columns => {
-                let values: Vec<Option<&[u8]>> = values.iter().map(|v| Some(&v[..])).collect();
-                encode_columns(&values, &mut bytes);
-            }
-            _ => values.iter().for_each(|value| bytes.extend([&value[..], b"\n"].concat())),
-        }
-        let body = Body { layout, records: values.len() as u32, bytes: &bytes };
+        let layout = body::encode(&contents, &mut bytes);
+        let body = Body::plain(layout, values.len() as u32, &bytes);
+        let codecs = [Compression::None, Compression::None, Compression::Lz4, Compression::Zstd(1)];
+        self.writers[number].compress(codecs[self.random.below(4) as usize]);
         self.model.begin_append(self.disk.steps(), values);
         let base = self.model.end;
         let now = self.now();

@@ -57,9 +57,9 @@ pub fn read_to_error(log: &Log) -> Result<Read, String> {
                 if piece.from.get() != read.end() {
                     return Err(format!("read offset {} after {}", piece.from, read.end()));
                 }
-                let values = piece.values().map_err(|error| error.to_string())?;
-                for value in values.skip(skip as usize) {
-                    read.values.push(value.ok_or("a null record")?.to_vec());
+                let records = piece.records().map_err(|error| error.to_string())?;
+                for record in records.skip(skip as usize) {
+                    read.values.push(record.content.value.ok_or("a null record")?.to_vec());
                 }
                 if read.end() != piece.header.next.get() {
                     return Err(format!("{:?} holds records up to {}", piece.header, read.end()));
