@@ -74,6 +74,9 @@ impl Log {
             // The plan trusts checkpoints that a power cut could still take back.
             self.settle_groups()?;
             self.store_start(start)?;
+        } else if self.home.list_segments()?.first().is_some_and(|&base| base < start) {
+            // Leftovers of a gc that was killed, perhaps before its log start was durable.
+            self.settle_start()?;
         }
         drop(alone);
         if self.remove_before(start)? > 0 {
@@ -100,6 +103,13 @@ impl Log {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Makes durable what `start` says now.
+    fn settle_start(&self) -> Result<()> {
+        let path = self.home.path(file_name::START);
+        let file = self.home.open(&path, Access::Read)?;
+        file.sync_data().map_err(Error::io("sync", &path))
     }
 
     /// Removes every segment and index below `start`, leftovers included; says how many.

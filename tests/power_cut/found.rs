@@ -84,6 +84,24 @@ fn gc_trusts_no_deletion_that_a_power_cut_takes_back() {
 }
 
 #[test]
+fn gc_removes_nothing_before_a_log_start_that_a_power_cut_takes_back() {
+    let (disk, log) = sealed();
+    log.commit(&group(), Offset::new(3), NOW).unwrap();
+    let begin = disk.steps();
+    log.collect().unwrap();
+    // Every moment at which that gc may have been killed, and another one came.
+    for steps in begin..=disk.steps() {
+        let mut player = disk.crash_player();
+        player.go_to(steps);
+        let disk = Arc::new(player.killed());
+        open(&disk).collect().unwrap();
+        let (_, log) = after_a_cut(&disk, CrashStyle::DropAll);
+        assert_eq!(bounds(&log), (3, 3), "killed after step {steps}");
+        assert!(Reader::open(&log, Offset::new(3)).is_ok());
+    }
+}
+
+#[test]
 fn a_safe_last_batch_that_rotted_stops_the_next_writer() {
     let disk = Arc::new(SimulatedDisk::new());
     append(&open(&disk));

@@ -136,8 +136,9 @@ impl<'a> Producer<'a> {
                 synced.and(Err(error))
             }
             Err(error) if error.is::<Ended>() => synced.and(Err(error)),
+            Err(error) if self.stored == 0 => Err(error),
             Err(error) => {
-                Err(error.context(format!("{} records are stored, but then", self.stored)))
+                Err(error.context(format!("{} stored, but then", records(self.stored))))
             }
         }
     }
@@ -147,11 +148,11 @@ impl<'a> Producer<'a> {
         if self.skipped == 0 {
             return Ok(());
         }
-        let (skipped, limit) = (self.skipped, self.shape.limit);
         let line = format!(
-            "{skipped} records were larger than max-record-size, {limit} bytes, and left out; \
-             {} are stored",
-            self.stored
+            "left out {} larger than max-record-size, {} bytes; {} stored",
+            records(self.skipped),
+            self.shape.limit,
+            records(self.stored)
         );
         bail!(Ended { status: Status::Partly, line: Some(line) });
     }
@@ -386,10 +387,14 @@ fn print(parts: &[&[u8]]) -> Result<()> {
     written.context("can't write to standard output")
 }
 
+fn records(count: u64) -> String {
+    format!("{count} record{}", if count == 1 { "" } else { "s" })
+}
+
 fn too_big(place: &str, size: &str, limit: usize) -> Ended {
     let line = format!(
-        "{place} {size}, but max-record-size is {limit}: all before it is stored; \
-         config raises the limit, --oversize skip leaves such records out"
+        "{place} {size}, but max-record-size is {limit}: all before it is stored, it and what \
+         follows is not; config raises the limit, --oversize skip leaves such records out"
     );
     Ended { status: Status::TooBig, line: Some(line) }
 }
