@@ -35,11 +35,21 @@ fn nothing_is_appended_where_it_does_not() {
 #[test]
 fn an_end_that_is_no_number_is_a_usage_error() {
     let sandbox = Sandbox::new();
-    for wrong in ["", "x", "-1", "latest", "1.0", "99999999999999999999"] {
+    for wrong in ["", "x", "latest", "1.0", "99999999999999999999"] {
         let mut produce = sandbox.tapelog("produce --expect-end");
         produce.arg(wrong).write_stdin("a\n").fails(status::USAGE, &["expect-end"]);
     }
+    sandbox.tapelog("produce --expect-end -1").outcome().ended(status::USAGE).printed("");
     assert!(!sandbox.log().exists());
+}
+
+#[test]
+fn nothing_to_append_is_no_reason_not_to_look() {
+    let sandbox = Sandbox::new();
+    sandbox.mk(5);
+    let mut produce = sandbox.tapelog("produce --expect-end 4");
+    produce.write_stdin("").fails(status::RANGE, &["4", "5"]);
+    sandbox.produce("--expect-end 5", "");
 }
 
 #[test]
@@ -100,7 +110,7 @@ fn a_counter_that_several_shells_raise_reaches_the_right_sum() {
         "done=0
          while [ $done -lt {EACH} ]; do
              read -r end number <<END
-$(\"$0\" consume \"$1\" --tail 1 -F '%o %v')
+$(\"$0\" consume \"$1\" -r -n 1 -F '%o %v')
 END
              echo $((number + 1)) | \"$0\" produce \"$1\" --expect-end $((end + 1)) --sync none 2>\"$2\"
              case $? in 0) done=$((done + 1)) ;; 6) ;; *) cat \"$2\" >&2; exit 1 ;; esac

@@ -63,7 +63,7 @@ fn a_line_without_separator_is_named_and_all_before_it_is_stored() {
         let sandbox = Sandbox::new();
         let mut produce = sandbox.tapelog(&format!("produce -K : {batch}"));
         produce.write_stdin("a:1\nb:2\nno key here\nd:4\n");
-        produce.fails(status::FAILED, &["record 3 ", "stdin", "separator"]);
+        produce.fails(status::FAILED, &["record 3 ", "standard input", "separator"]);
         assert_eq!(pairs(&sandbox), json!([["a", "1"], ["b", "2"]]));
     }
 }
