@@ -232,3 +232,15 @@ fn own_time_beside_a_start_is_a_usage_error() {
     let mut consume = sandbox.tapelog("consume --own-time --since nonsense");
     consume.fails(status::USAGE, &["--since"]);
 }
+
+#[test]
+fn own_times_choose_for_a_group_without_placing_it() {
+    let sandbox = timed();
+    sandbox.commit("g", 1);
+    let mut consume = sandbox.tapelog("consume -g g --own-time --since 2026-01-01T10:02:00Z");
+    consume.args(["-n", "1", "-F", "%o "]).prints("2 ");
+    assert_eq!(sandbox.position("g"), 3);
+    let mut consume = sandbox.tapelog("consume -g g --own-time --until 2026-01-01T10:02:00Z");
+    consume.args(["-F", "%o "]).prints("4 ");
+    assert_eq!(sandbox.position("g"), 6);
+}

@@ -70,7 +70,7 @@ fn each_part_is_base64_by_itself_when_it_is_no_text() {
 }
 
 /// Values, and what stands for them with `--json-payload`.
-const EMBEDDED: [(&str, &str); 19] = [
+const EMBEDDED: [(&str, &str); 20] = [
     (r#"{"b":1,"a":[true,null]}"#, r#""json":{"b":1,"a":[true,null]}"#),
     ("[]", r#""json":[]"#),
     ("{}", r#""json":{}"#),
@@ -90,6 +90,8 @@ const EMBEDDED: [(&str, &str); 19] = [
     ("NaN", r#""payload":"NaN""#),
     ("'a'", r#""payload":"'a'""#),
     ("[1,]", r#""payload":"[1,]""#),
+    // Half a character: JSON by its grammar, but no reader takes it.
+    (r#"{"a":"\ud800"}"#, r#""payload":"{\"a\":\"\\ud800\"}""#),
 ];
 
 #[test]

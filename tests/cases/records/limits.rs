@@ -1,6 +1,6 @@
 //! SIZE: the largest record, with all that counts towards it.
 
-use crate::sandbox::{Expect, Sandbox, long, skip, status, want};
+use crate::sandbox::{Expect, Sandbox, len, long, rounds, skip, status, want};
 
 /// 50 short lines, a long one of 20 MiB, 25 short lines.
 fn h035_input() -> String {
@@ -147,7 +147,7 @@ fn h036_records_at_the_default_limit_go_through_json() {
     if !long() {
         return skip("h036 at the default limit", "TAPELOG_LONG=1 runs it");
     }
-    let (from, into) = (Sandbox::new(), Sandbox::new());
+    let (from, into) = (Sandbox::with_config("segment-size=1G"), Sandbox::new());
     let limit = from.tapelog("config -J").json();
     let limit = limit.iter().find(|row| row["setting"] == "max-record-size").unwrap();
     let limit = limit["value"].as_u64().unwrap() as usize;
@@ -155,4 +155,17 @@ fn h036_records_at_the_default_limit_go_through_json() {
     from.tapelog("produce --whole").write_stdin(vec![0xff; limit + 1]).fails(status::TOO_BIG, &[]);
     super::pipe(&from, "-J", &into, "-J");
     into.tapelog("consume -F %v").prints(vec![0xff; limit]);
+}
+
+#[test]
+fn h037_a_big_batch_asks_whether_the_segment_is_full() {
+    let lines = rounds(100_000, 1_000_000);
+    let sandbox = Sandbox::with_config("segment-size=65536");
+    let input = format!("{:049}\n", 7).repeat(lines);
+    sandbox.produce("", input.clone());
+    let segments = sandbox.segments();
+    assert!(segments.len() > lines / 1_000_000 * 700 + lines % 1_000_000 / 1500);
+    let largest = segments.iter().map(|file| len(file)).max().unwrap();
+    assert!(largest <= 65_536, "{largest}");
+    sandbox.all().prints(input);
 }

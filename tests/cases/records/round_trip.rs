@@ -131,11 +131,12 @@ fn wanted(records: &[Drawn], got: &str) -> String {
 fn records_with_any_bytes_go_through_json_unchanged_however_often() {
     let mut random = Random(3_000_003);
     let records: Vec<_> = (0..rounds(5_000, 100_000)).map(|_| drawn(&mut random)).collect();
-    let mut from = Sandbox::with_config("segment-size=200K");
+    let mut from = Sandbox::with_config(rounds("segment-size=200K", "segment-size=10M"));
     from.produce("-J", input(&records));
     let first = shown(&from, "");
     same_bytes(first.as_bytes(), wanted(&records, &first).as_bytes(), "the first consume -J");
-    let settings = ["segment-size=64K", "compression=lz4", "compression=zstd segment-size=100K"];
+    let small = format!("segment-size={}", rounds("64K", "2M"));
+    let settings = [&small, "compression=lz4", &format!("compression=zstd {small}")];
     for round in 0..rounds(3, 10) {
         let into = Sandbox::with_config(settings[round % settings.len()]);
         pipe(&from, "-J", &into, "-J");
