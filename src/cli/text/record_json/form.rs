@@ -1,5 +1,7 @@
 //! A value that stands under one of two names: as text, or as base64 when it is no text.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 
 use crate::cli::text::encode::from_base64;
@@ -47,12 +49,21 @@ impl Form<'_> {
     }
 
     fn string_bytes(self) -> Result<Vec<u8>, &'static str> {
-        // How it is written was checked; what was not is whether it is a text at all.
-        let text: Result<String, _> = serde_json::from_str(self.raw.get());
-        let text = text.map_err(|_| "an escape of half a character")?;
+        let text = self.text().ok_or("an escape of half a character")?;
         match self.base64 {
-            false => Ok(text.into_bytes()),
+            false => Ok(text.into_owned().into_bytes()),
             true => from_base64(&text).ok_or("bad base64 (RFC 4648, padded)"),
+        }
+    }
+
+    /// How the string is written was checked when its end was looked for, so without
+    /// escapes it is what stands between the quotes. Half a character, as UTF-16 has
+    /// them, is found only now.
+    fn text(&self) -> Option<Cow<'_, str>> {
+        let written = self.raw.get();
+        match written.get(1..written.len() - 1) {
+            Some(text) if !text.contains('\\') => Some(Cow::Borrowed(text)),
+            _ => serde_json::from_str(written).ok().map(Cow::Owned),
         }
     }
 
