@@ -201,3 +201,21 @@ fn plain_and_keyed_records_may_mix_in_one_log() {
     sandbox.tapelog("consume -F %o:%k, -o 1:8").prints("1:k0,2:,3:,4:k1,5:,6:,7:k2,");
     sandbox.tapelog("consume -K = -o 3 -n 2").prints("=plain-1\nk1=keyed-1\n");
 }
+
+#[test]
+fn a_separator_that_cannot_be_is_a_usage_error_for_consume_too() {
+    let sandbox = Sandbox::new();
+    sandbox.produce("-k k", "v\n");
+    for wrong in [r"\q", r"\x1", "\\"] {
+        sandbox.tapelog("consume -K").arg(wrong).fails(status::USAGE, &["key-separator"]);
+    }
+    sandbox.tapelog(r"consume -K \t\x3d").prints("k\t=v\n");
+}
+
+#[test]
+fn what_consume_prints_with_keys_produce_takes_back() {
+    let (from, into) = (Sandbox::new(), Sandbox::new());
+    from.produce(r"-K \t", "a\t1\n\t2\nb\t\né\t\t\n");
+    super::pipe(&from, r"-0 -K \x1f", &into, r"-0 -K \x1f");
+    assert_eq!(pairs(&into), pairs(&from));
+}
