@@ -3,7 +3,7 @@
 use crate::sandbox::{Expect, Sandbox, status};
 
 /// Each way to produce, its input, and what it stores as `-T` prints it.
-const WAYS: [(&str, &str, &str); 14] = [
+const WAYS: [(&str, &str, &str); 16] = [
     ("", "a\n\n b\r\n", "a\n\n b\r\n"),
     ("", "a\nno newline", "a\nno newline\n"),
     ("", "", ""),
@@ -14,6 +14,8 @@ const WAYS: [(&str, &str, &str); 14] = [
     ("-0", "a\nb\0c\0", "a\nb\0c\0"),
     ("-0", "a\0c", "a\0c\0"),
     ("-D ;", "a;b\nc", "a;b\nc;"),
+    ("-D aa", "xaaa", "xaaaaa"),
+    ("-D aa", "xaaaa", "xaaaa"),
     ("-Z", "a\n\n", "a\n\n"),
     ("--whole", "a\n\nb", "a\n\nb"),
     (
