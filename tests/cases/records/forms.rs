@@ -140,11 +140,13 @@ fn h032_a_whole_file_gets_no_newline_and_copies_do_not_grow() {
     let mut from = first;
     for _ in 0..5 {
         let into = Sandbox::new();
-        for (offset, content) in contents.iter().enumerate() {
+        for offset in 0..contents.len() {
             pipe(&from, &format!("-F %v -o {offset} -n 1"), &into, "--whole");
-            into.tapelog(&format!("consume -F %v -o {offset} -n 1")).prints(content);
         }
         from = into;
+    }
+    for (offset, content) in contents.iter().enumerate() {
+        from.tapelog(&format!("consume -F %v -o {offset} -n 1")).prints(content);
     }
 }
 

@@ -157,7 +157,7 @@ fn h036_records_at_the_default_limit_go_through_json() {
 
 #[test]
 fn h037_a_big_batch_asks_whether_the_segment_is_full() {
-    let lines = rounds(100_000, 1_000_000);
+    let lines = rounds(50_000, 1_000_000);
     let sandbox = Sandbox::with_config("segment-size=65536");
     let input = format!("{:049}\n", 7).repeat(lines);
     sandbox.produce("", input.clone());

@@ -66,7 +66,7 @@ fn what_came_before_an_error_is_printed_and_nothing_of_what_follows() {
 #[test]
 fn a_large_input_goes_through_in_order() {
     let sandbox = Sandbox::with_config("segment-size=1M");
-    let input = crate::sandbox::want(1, 300_000);
+    let input = crate::sandbox::want(1, 100_000);
     sandbox.tapelog("produce -T").write_stdin(input.clone()).prints(&input);
     sandbox.all().prints(&input);
     let keyed = Sandbox::new();
