@@ -130,3 +130,21 @@ END
     let numbers: String = (0..=SHELLS * EACH).map(|number| format!("{number}\n")).collect();
     sandbox.all().prints(numbers);
 }
+
+#[test]
+fn who_loses_midway_is_told_how_much_is_stored() {
+    let sandbox = Sandbox::new();
+    let mut slow = sandbox.spawn("slow", sandbox.command("produce --expect-end 0"));
+    slow.feed("one\n");
+    let limit = Duration::from_secs(5);
+    crate::sandbox::wait_until(limit, "the first line is stored", || {
+        sandbox.all().outcome().stdout == b"one\n"
+    });
+    sandbox.produce("", "other\n");
+    slow.feed("two\n");
+    slow.close_stdin();
+    let end = slow.ends_within(limit).code();
+    assert!([Some(status::RANGE), Some(status::PARTIAL)].contains(&end), "{end:?}");
+    assert!(slow.err().contains("1 record stored"), "{}", slow.err());
+    sandbox.all().prints("one\nother\n");
+}

@@ -178,3 +178,22 @@ fn one_record_at_a_time_is_the_same_as_all_at_once() {
         }
     }
 }
+
+#[test]
+fn a_record_whose_every_part_is_larger_than_a_batch_goes_through_json() {
+    let mut random = Random(12);
+    let mut encoded = || STANDARD.encode(random.bytes(5 << 20));
+    let (key, header, value) = (encoded(), encoded(), encoded());
+    let line = format!(
+        "\"key_base64\":\"{key}\",\"headers_base64\":[\"bg==\",\"{header}\"],\"payload_base64\":\"{value}\"}}\n"
+    );
+    let neighbours = "{\"payload\":\"small\"}\n";
+    let (from, into) = (Sandbox::new(), Sandbox::with_config("compression=zstd"));
+    from.produce("-J", format!("{neighbours}{{{line}{neighbours}"));
+    pipe(&from, "-J", &into, "-J");
+    for sandbox in [from, into] {
+        let shown = sandbox.tapelog("consume -J -o 1 -n 1").text();
+        same_bytes(&shown.as_bytes()[shown.len() - line.len()..], line.as_bytes(), "consume -J");
+        sandbox.tapelog("consume -F %o:%K+%V, -r").prints("2:-1+5,1:5242880+5242880,0:-1+5,");
+    }
+}
