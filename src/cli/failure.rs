@@ -76,7 +76,7 @@ fn status_of_log_error(error: &log::Error) -> Status {
     match error {
         E::NoLog(_) | E::NoGroup(_) => Status::Missing,
         E::Damage(_) | E::Unreadable { .. } => Status::Damage,
-        E::Busy { .. } => Status::Busy,
+        E::Busy { .. } | E::CommitsItself { .. } => Status::Busy,
         E::OutOfRange(_) => Status::OutOfRange,
         E::TooBig { .. } => Status::TooBig,
         E::Io { .. }
@@ -105,6 +105,21 @@ pub fn report(result: anyhow::Result<()>) -> ExitCode {
         say(&line);
     }
     ExitCode::from(status_of(&error) as u8)
+}
+
+/// Says all that was wrong with a part of what a command did, each on a line of its
+/// own; the last is returned, and its status counts: damage, if any was.
+///
+/// # Errors
+/// The last of them.
+pub fn end_with(faults: impl IntoIterator<Item = log::Error>) -> anyhow::Result<()> {
+    let mut faults: Vec<_> = faults.into_iter().collect();
+    faults.sort_by_key(|fault| status_of_log_error(fault) == Status::Damage);
+    let Some(last) = faults.pop() else { return Ok(()) };
+    for fault in faults {
+        say(&format!("{:#}", anyhow::Error::from(fault)));
+    }
+    Err(last.into())
 }
 
 /// What the argument parser has to say: help on stdout, or one line on stderr.
