@@ -5,6 +5,7 @@ mod command;
 mod delimiter;
 mod failure;
 mod group;
+mod hints;
 mod listing;
 mod printer;
 mod session;
@@ -72,7 +73,10 @@ pub fn main() -> ExitCode {
     CompleteEnv::with_factory(Cli::command).complete();
     let Cli { session, command } = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return failure::report_usage(&error),
+        Err(error) => {
+            let called = hints::called_command(std::env::args_os(), &Cli::command());
+            return failure::report_usage(&error, called.as_deref());
+        }
     };
     failure::report(match &command {
         Command::Commit(args) => commit::run(args, &session),
