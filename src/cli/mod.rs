@@ -64,11 +64,11 @@ Files:
   rm -r LOG deletes a log, once nobody reads or writes it any more.
 
 Damage:
-  Exit status 4 says that bytes which were safe have changed or are gone, by
-  a failing disk or another program. The line names file, byte and offset.
-  An append that a crash left unfinished is no damage: the next produce sets
-  it aside. Readers print what comes before damage, a writer that meets it
-  refuses, and nothing is repaired by itself. What to do:
+  Exit status 4 says that bytes which were safe have changed or are gone: a
+  failing disk, or another program. The line names file, byte and offset.
+  An append that a crash left unfinished is no damage: the next produce
+  sets it aside. Readers print what comes before damage, a writer that
+  meets it refuses, and nothing is repaired by itself. What to do:
   - Copy the directory as it is, cp -a LOG COPY, before anything else.
   - Read on behind it: tapelog segments LOG shows where the next segment
     begins, and tapelog consume LOG -o OFFSET reads from there.
