@@ -25,11 +25,11 @@ pub use collect::Collection;
 pub use error::{Damage, Error, OutOfRange, Result};
 pub use groups::consumer::{Claim, Consumer};
 pub use groups::seek::{Move, SeekTarget};
-pub use groups::status::GroupStatus;
+pub use groups::status::{BadGroup, GroupListing, GroupStatus};
 pub use home::Home;
 pub use note::Note;
 pub use read::{Piece, Reader, Reading};
-pub use segments::SegmentStatus;
+pub use segments::{SegmentListing, SegmentStatus};
 pub use write::append::Appender;
 pub use write::writer::Appended;
 

@@ -1,7 +1,7 @@
 //! The facts of every segment, for listings and plans.
 
-use super::Log;
 use super::error::{Damage, Error, Result};
+use super::{BadGroup, Log};
 use crate::format::batch::Place;
 use crate::log::find::table::SegmentTable;
 use crate::log::find::tail::{Tail, open_if_there};
@@ -16,6 +16,17 @@ pub struct SegmentStatus {
     pub facts: SegmentFacts,
     /// The groups that have not read it to its end.
     pub needed_by: Vec<GroupName>,
+}
+
+/// The segments and who still needs them, as far as that can be read.
+#[derive(Debug)]
+pub struct SegmentListing {
+    /// The segments, oldest first.
+    pub segments: Vec<SegmentStatus>,
+    /// The damage at the log's end.
+    pub damage: Option<Damage>,
+    /// The groups whose checkpoints can't be read: what they need is not known.
+    pub bad_groups: Vec<BadGroup>,
 }
 
 impl Log {
@@ -49,10 +60,11 @@ impl Log {
     ///
     /// # Errors
     /// What the disk says.
-    pub fn segment_status(&self) -> Result<(Vec<SegmentStatus>, Option<Damage>)> {
-        let groups = self.group_positions()?;
+    pub fn segment_listing(&self) -> Result<SegmentListing> {
+        let (groups, bad_groups) = self.readable_positions()?;
         let (facts, damage) = self.segments()?;
-        Ok((facts.into_iter().map(|facts| status(facts, &groups)).collect(), damage))
+        let segments = facts.into_iter().map(|facts| status(facts, &groups)).collect();
+        Ok(SegmentListing { segments, damage, bad_groups })
     }
 
     fn active_facts(&self, tail: &Tail) -> Result<Option<SegmentFacts>> {

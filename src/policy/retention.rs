@@ -52,7 +52,7 @@ impl fmt::Display for Reason {
                 let names: Vec<_> = groups.iter().map(GroupName::as_str).collect();
                 write!(f, "needed by {}", names.join(", "))
             }
-            Reason::Active => f.write_str("records are appended to it"),
+            Reason::Active => f.write_str("active: --roll seals it"),
             Reason::NoGroup => f.write_str("no group has read it"),
             Reason::AfterKept => f.write_str("an older segment stays"),
         }
@@ -170,7 +170,7 @@ mod tests {
             "every group is done with it",
             "needed by b",
             "needed by b, c",
-            "records are appended to it",
+            "active: --roll seals it",
         ];
         assert_eq!(reasons, expected);
     }

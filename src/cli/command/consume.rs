@@ -15,6 +15,7 @@ use crate::cli::stream::hand_over::{CommitInterval, HandOver};
 use crate::cli::stream::output::Output;
 use crate::cli::stream::progress::Progress;
 use crate::cli::stream::signals::{Signalled, Signals};
+use crate::cli::text::count::parse_count;
 use crate::cli::text::duration::parse_duration;
 use crate::cli::text::range::parse_span;
 use crate::cli::text::when::parse_time;
@@ -68,7 +69,7 @@ pub struct Consume {
     offset: Option<String>,
 
     /// The last N records, as -o -N
-    #[arg(long, value_name = "N", conflicts_with = "offset")]
+    #[arg(long, value_name = "N", value_parser = parse_count, conflicts_with = "offset")]
     tail: Option<u64>,
 
     /// From the first record appended at or after TIME, as -o @TIME
@@ -80,7 +81,7 @@ pub struct Consume {
     until: Option<String>,
 
     /// Stop after N records
-    #[arg(short = 'n', long = "count", value_name = "N")]
+    #[arg(short = 'n', long = "count", value_name = "N", value_parser = parse_count)]
     count: Option<u64>,
 
     /// At the log end wait for more

@@ -4,11 +4,12 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
+use crate::cli::failure::end_with;
 use crate::cli::listing::{Listing, print_json, show_time};
 use crate::cli::session::{LogArgument, Session};
 use crate::cli::text::size::human_size;
-use crate::log::{Bounds, Log, SegmentStatus};
-use crate::model::{GroupName, Offset, SegmentState, Timestamp};
+use crate::log::{Bounds, Error, Log, SegmentListing, SegmentStatus};
+use crate::model::{GroupName, Offset, SegmentFacts, SegmentState, Timestamp};
 
 /// Show the segments, and which groups still need them
 ///
@@ -64,16 +65,23 @@ struct Summary {
 /// Runs the command.
 ///
 /// # Errors
-/// [`crate::log::Error::Damage`] after the listing; what the disk says.
+/// [`Error::Damage`] and checkpoints that can't be read, after the listing; what the
+/// disk says.
 pub fn run(args: &Segments, session: &Session) -> Result<()> {
     let log = session.open(&args.log)?;
-    let (segments, damage) = log.segment_status()?;
-    match (args.summary, args.json) {
-        (false, false) => table(&segments).print()?,
-        (false, true) => print_json(segments.iter().map(row))?,
-        (true, json) => print_summary(&summary(&log, &segments)?, json)?,
+    if args.summary {
+        // Groups have no part in it, so a bad checkpoint does not disturb.
+        let (segments, damage) = log.segments()?;
+        print_summary(&summary(&log, &segments)?, args.json)?;
+        return end_with(damage.map(Error::from));
     }
-    damage.map_or(Ok(()), |damage| Err(crate::log::Error::from(damage).into()))
+    let SegmentListing { segments, damage, bad_groups } = log.segment_listing()?;
+    match args.json {
+        false => table(&segments).print()?,
+        true => print_json(segments.iter().map(row))?,
+    }
+    let bad_groups = bad_groups.into_iter().map(|bad| bad.why);
+    end_with(bad_groups.chain(damage.map(Error::from)))
 }
 
 fn row(status: &SegmentStatus) -> Row<'_> {
@@ -117,12 +125,12 @@ fn state(state: SegmentState) -> &'static str {
     }
 }
 
-fn summary(log: &Log, segments: &[SegmentStatus]) -> Result<Summary> {
+fn summary(log: &Log, segments: &[SegmentFacts]) -> Result<Summary> {
     let Bounds { start, end, durable, .. } = log.bounds()?;
     Ok(Summary {
         segments: segments.len(),
-        records: segments.iter().map(|status| status.facts.records).sum(),
-        bytes: segments.iter().map(|status| status.facts.bytes).sum(),
+        records: segments.iter().map(|facts| facts.records).sum(),
+        bytes: segments.iter().map(|facts| facts.bytes).sum(),
         start,
         end,
         durable,

@@ -1,4 +1,6 @@
-//! The groups of a log: which there are, where they stand, who has them.
+//! The groups of a log: which there are, where they stand, who has them. gc asks
+//! strictly: one checkpoint that can't be read, and nothing is known. Listings show
+//! the other groups all the same.
 
 use std::time::Duration;
 
@@ -33,6 +35,28 @@ pub struct GroupStatus {
     pub holder: Option<String>,
     /// The bytes of sealed segments that it alone keeps.
     pub held_bytes: u64,
+}
+
+/// A group whose checkpoint is of no use.
+#[derive(Debug)]
+pub struct BadGroup {
+    /// Its name.
+    pub group: GroupName,
+    /// Who consumes it now.
+    pub holder: Option<String>,
+    /// What is wrong, and what mends it.
+    pub why: Error,
+}
+
+/// Where the groups stand, as far as that can be read.
+#[derive(Debug)]
+pub struct GroupListing {
+    /// The log end.
+    pub end: Offset,
+    /// The groups that can be read, in order.
+    pub good: Vec<GroupStatus>,
+    /// The others, in order.
+    pub bad: Vec<BadGroup>,
 }
 
 /// The lock on the directory of groups: shared by those who place a checkpoint,
@@ -83,6 +107,25 @@ impl Log {
         Ok(positions)
     }
 
+    /// The checkpoint of every group that can be read, and the groups that can't.
+    ///
+    /// # Errors
+    /// What the disk says of the directory.
+    pub(crate) fn readable_positions(&self) -> Result<(Vec<GroupPosition>, Vec<BadGroup>)> {
+        let (mut good, mut bad) = (Vec::new(), Vec::new());
+        for group in self.group_names()? {
+            match checkpoint::read(self, &group) {
+                Ok(Some(state)) => good.push(GroupPosition { group, next: state.next }),
+                Ok(None) => {}
+                Err(why) => {
+                    let holder = holder::name(self, &group);
+                    bad.push(BadGroup { group, holder, why });
+                }
+            }
+        }
+        Ok((good, bad))
+    }
+
     /// Where one group stands; `None` if there is none of that name.
     ///
     /// # Errors
@@ -107,13 +150,14 @@ impl Log {
     /// Where every group stands at `now`.
     ///
     /// # Errors
-    /// As [`Log::group_positions`].
-    pub fn group_status(&self, now: Timestamp) -> Result<Vec<GroupStatus>> {
-        let positions = self.group_positions()?;
+    /// What the disk says. A checkpoint that can't be read is part of the listing.
+    pub fn group_listing(&self, now: Timestamp) -> Result<GroupListing> {
+        let (positions, bad) = self.readable_positions()?;
         let (segments, _) = self.segments()?;
         let end = self.bounds()?.end;
         let status = |position| self.status(position, end, &segments, &positions, now);
-        positions.iter().map(status).collect()
+        let good = positions.iter().map(status).collect::<Result<_>>()?;
+        Ok(GroupListing { end, good, bad })
     }
 
     fn status(
