@@ -9,7 +9,7 @@ use crate::cli::session::{LogArgument, Session};
 use crate::cli::text::size::human_size;
 use crate::log::Collection;
 use crate::model::{GroupName, Offset};
-use crate::policy::retention::Fate;
+use crate::policy::retention::{Fate, GroupPosition};
 
 /// Delete the segments that every group is done with
 ///
@@ -51,7 +51,7 @@ struct Row<'a> {
     bytes: u64,
     action: &'static str,
     reason: String,
-    held_by: &'a [GroupName],
+    held_by: Vec<&'a GroupName>,
 }
 
 /// Runs the command.
@@ -68,14 +68,14 @@ pub fn run(args: &Gc, session: &Session) -> Result<()> {
         log.seal_active(args.roll, session.now()?)?;
         log.collect()?
     };
-    if plan.groups == 0 {
+    if plan.groups.is_empty() {
         session.note(
             "no group reads this log, so nothing is deleted: \
              tapelog seek LOG -g NAME --to latest says that all may go",
         );
     }
     if args.json {
-        return print_json(plan.fates.iter().map(row));
+        return print_json(plan.fates.iter().map(|fate| row(fate, &plan.groups)));
     }
     let printed = table(&plan, args.dry_run).print();
     if !args.dry_run {
@@ -94,15 +94,15 @@ fn tell_deleted(plan: &Collection, session: &Session) {
     }
 }
 
-fn row(fate: &Fate) -> Row<'_> {
+fn row<'a>(fate: &'a Fate, groups: &'a [GroupPosition]) -> Row<'a> {
     Row {
         first: fate.segment.base,
         next: fate.segment.next,
         records: fate.segment.records,
         bytes: fate.segment.bytes,
         action: action(fate),
-        reason: fate.reason.to_string(),
-        held_by: fate.reason.holders(),
+        reason: fate.why(groups),
+        held_by: fate.holders(groups).collect(),
     }
 }
 
@@ -122,7 +122,7 @@ fn table(plan: &Collection, dry_run: bool) -> Listing {
             fate.segment.next.to_string(),
             fate.segment.bytes.to_string(),
             word(fate).to_owned(),
-            fate.reason.to_string(),
+            fate.why(&plan.groups),
         ]);
     }
     listing

@@ -8,8 +8,9 @@ use crate::cli::failure::end_with;
 use crate::cli::listing::{Listing, print_json, show_time};
 use crate::cli::session::{LogArgument, Session};
 use crate::cli::text::size::human_size;
-use crate::log::{Bounds, Error, Log, SegmentListing, SegmentStatus};
+use crate::log::{Bounds, Error, Log, SegmentListing};
 use crate::model::{GroupName, Offset, SegmentFacts, SegmentState, Timestamp};
+use crate::policy::retention::{GroupPosition, names, needed_by};
 
 /// Show the segments, and which groups still need them
 ///
@@ -49,7 +50,7 @@ struct Row<'a> {
     first_time: Option<Timestamp>,
     last_time: Option<Timestamp>,
     state: SegmentState,
-    needed_by: &'a [GroupName],
+    needed_by: Vec<&'a GroupName>,
 }
 
 #[derive(Serialize)]
@@ -75,17 +76,16 @@ pub fn run(args: &Segments, session: &Session) -> Result<()> {
         print_summary(&summary(&log, &segments)?, args.json)?;
         return end_with(damage.map(Error::from));
     }
-    let SegmentListing { segments, damage, bad_groups } = log.segment_listing()?;
+    let SegmentListing { segments, groups, damage, bad_groups } = log.segment_listing()?;
     match args.json {
-        false => table(&segments).print()?,
-        true => print_json(segments.iter().map(row))?,
+        false => table(&segments, &groups).print()?,
+        true => print_json(segments.iter().map(|facts| row(facts, &groups)))?,
     }
     let bad_groups = bad_groups.into_iter().map(|bad| bad.why);
     end_with(bad_groups.chain(damage.map(Error::from)))
 }
 
-fn row(status: &SegmentStatus) -> Row<'_> {
-    let facts = &status.facts;
+fn row<'a>(facts: &SegmentFacts, groups: &'a [GroupPosition]) -> Row<'a> {
     Row {
         first: facts.base,
         next: facts.next,
@@ -94,16 +94,16 @@ fn row(status: &SegmentStatus) -> Row<'_> {
         first_time: facts.first_time,
         last_time: facts.last_time,
         state: facts.state,
-        needed_by: &status.needed_by,
+        needed_by: needed_by(facts, groups).collect(),
     }
 }
 
-fn table(segments: &[SegmentStatus]) -> Listing {
+fn table(segments: &[SegmentFacts], groups: &[GroupPosition]) -> Listing {
     let columns =
         [">FIRST", ">NEXT", ">RECORDS", ">BYTES", "FIRST-TIME", "LAST-TIME", "STATE", "NEEDED-BY"];
     let mut listing = Listing::new(&columns);
-    for SegmentStatus { facts, needed_by } in segments {
-        let names: Vec<&str> = needed_by.iter().map(GroupName::as_str).collect();
+    for facts in segments {
+        let names = names(needed_by(facts, groups), ",");
         listing.row([
             facts.base.to_string(),
             facts.next.to_string(),
@@ -112,7 +112,7 @@ fn table(segments: &[SegmentStatus]) -> Listing {
             show_time(facts.first_time),
             show_time(facts.last_time),
             state(facts.state).to_owned(),
-            if names.is_empty() { "-".to_owned() } else { names.join(",") },
+            if names.is_empty() { "-".to_owned() } else { names },
         ]);
     }
     listing

@@ -65,6 +65,10 @@ impl Checkpoint {
 
     /// Stores where the group goes on; a power cut may take it back until [`sync`](Self::sync).
     pub(crate) fn store(&mut self, log: &Log, progress: Progress, now: Timestamp) -> Result<()> {
+        if !self.file.is_in_place()? {
+            // Somebody removed the file, though not by deleting the group, which waits.
+            return Err(Error::NoGroup(self.file.state().group.clone()));
+        }
         if self.durable < progress.next {
             self.durable = ensure_durable(log, progress.next)?;
         }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::checkpoint::{self, COMMIT_PATIENCE, Checkpoint};
-use super::holder::{self, Holder};
+use super::holder::{self, Holder, make_groups_dir};
 use crate::disk::{Access, DiskLock, LockMode};
 use crate::format::file_name;
 use crate::log::Log;
@@ -69,6 +69,7 @@ pub(crate) struct GroupsLock {
 impl GroupsLock {
     pub(crate) fn take(log: &Log, mode: LockMode) -> Result<GroupsLock> {
         let path = log.home.groups_dir();
+        make_groups_dir(log)?;
         let lock = log.home.disk().lock(&path).map_err(Error::io("open", &path))?;
         if lock::wait_for(lock.as_ref(), &path, mode, PATIENCE)? {
             return Ok(GroupsLock { _lock: lock });
@@ -85,7 +86,11 @@ impl Log {
     /// What the disk says.
     pub fn group_names(&self) -> Result<Vec<GroupName>> {
         let dir = self.home.groups_dir();
-        let names = self.home.disk().list(&dir).map_err(Error::io("list", &dir))?;
+        let names = match self.home.disk().list(&dir) {
+            // A copy of the log may have lost a directory that was empty.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            names => names.map_err(Error::io("list", &dir))?,
+        };
         let mut groups: Vec<GroupName> =
             names.iter().filter_map(|name| file_name::parse_checkpoint(name)).collect();
         groups.sort();
