@@ -162,6 +162,8 @@ fn make_directory(home: &Home) -> Result<()> {
 /// Makes the log under its own lock, so that of many processes one does.
 fn create(home: &Home, id: LogId, settings: &Settings) -> Result<()> {
     create_unless_there(home.disk().create_new(&home.path(file_name::LOCK)).map(drop), home)?;
+    // Whatever else a crash leaves here, the lock says that it is ours.
+    home.sync_dir(home.dir())?;
     let lock = AppendLock::of(home)?;
     let _held = lock.acquire(home)?;
     if read_log_file(home)?.is_some() {

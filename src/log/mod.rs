@@ -190,7 +190,8 @@ impl Log {
             if matches!(&seen, Ok((tail, _)) if tail.as_written) {
                 break;
             }
-            if let Some(_held) = AppendLock::of(&self.home)?.try_shared()? {
+            let patience = if seen.is_ok() { Duration::ZERO } else { PAUSE };
+            if let Some(_held) = AppendLock::of(&self.home)?.wait_shared(patience)? {
                 let (tail, end) = self.look_at_end()?;
                 self.tell_of_tail(&tail, end.as_ref());
                 return Ok(tail);
@@ -200,7 +201,6 @@ impl Log {
             if seen.is_ok() {
                 break;
             }
-            std::thread::sleep(PAUSE);
             seen = self.look_at_end();
         }
         seen.map(|(tail, _)| tail)
