@@ -10,6 +10,7 @@ mod sandbox;
 mod access_log;
 mod bombs;
 mod golden;
+mod harm;
 mod logs;
 mod python;
 mod record_text;
