@@ -1,6 +1,7 @@
 //! The manual pages in man/ and the completions in completions/ are made from the
 //! definition of the command line, committed, and compared here.
-//! `TAPELOG_UPDATE=1 cargo test --locked --test generated` writes them anew.
+//! `TAPELOG_UPDATE=1 cargo test --locked --test generated` writes them anew. The page of
+//! the format is written by hand; only its version is compared.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on panics")]
 
@@ -16,9 +17,24 @@ use clap_mangen::roff::{Roff, roman};
 
 const REFRESH: &str = "TAPELOG_UPDATE=1 cargo test --locked --test generated";
 
+/// The page that is no command's.
+const BY_HAND: &str = "tapelog-format.5";
+
 #[test]
 fn the_manual_pages_are_up_to_date() {
-    compare("man", &manual_pages());
+    let mut pages = manual_pages();
+    pages.insert(BY_HAND.to_owned(), page_by_hand());
+    compare("man", &pages);
+}
+
+#[test]
+fn the_page_written_by_hand_names_this_version() {
+    let version = format!("\"tapelog {}\"", env!("CARGO_PKG_VERSION"));
+    assert!(page_by_hand().contains(&version), "{BY_HAND} is to name {version}");
+}
+
+fn page_by_hand() -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("man").join(BY_HAND)).unwrap()
 }
 
 #[test]
