@@ -67,6 +67,9 @@ impl Format {
         let unescaped =
             |text: &String| unescape(text).map_err(|why| Usage(format!("--key-separator: {why}")));
         let key_separator = self.key_separator.as_ref().map(unescaped).transpose()?;
+        if key_separator.as_ref().is_some_and(Vec::is_empty) {
+            bail!(Usage("--key-separator is empty: give at least one character".to_owned()));
+        }
         Ok(Form::Values { key_separator, delimiter: self.delimiter.bytes()? })
     }
 }

@@ -225,6 +225,12 @@ impl Header {
         if (self.layout == Layout::Gap) != (self.records == 0) {
             return Err(HeaderError::Impossible("number of records"));
         }
+        if self.layout == Layout::Lines && offsets != u64::from(self.records) {
+            return Err(HeaderError::Impossible("number of records"));
+        }
+        if self.layout == Layout::Gap && (self.codec != Codec::None || self.raw != 0) {
+            return Err(HeaderError::Impossible("length"));
+        }
         if self.synced > self.base {
             return Err(HeaderError::Impossible("durable mark"));
         }

@@ -62,6 +62,30 @@ pub fn check(header: &Header, stored: &[u8]) -> Result<(), BodyError> {
     if crc32fast::hash(stored) == header.body_crc { Ok(()) } else { Err(BodyError::Checksum) }
 }
 
+/// Whether an inflated body is what its header says: as many records, each whole, none
+/// beyond the next offset.
+///
+/// # Errors
+/// [`BodyError`] if not.
+pub fn check_layout(header: &Header, raw: &[u8]) -> Result<(), BodyError> {
+    let offsets = header.next.since(header.base);
+    let fits = match header.layout {
+        Layout::Gap => raw.is_empty(),
+        Layout::Lines => raw.last() == Some(&b'\n') && count_lines(raw) == header.records as usize,
+        Layout::Columns => {
+            let mut columns = Columns::open(raw, header.records as usize)?;
+            let mut taken = 0u64;
+            let mut records = 0;
+            while let Some((gap, content)) = columns.next_record() {
+                taken = taken.saturating_add(gap).saturating_add(1);
+                records += u32::from(content.headers.is_sound());
+            }
+            records == header.records && taken <= offsets
+        }
+    };
+    if fits { Ok(()) } else { Err(BodyError::Layout) }
+}
+
 /// Puts `records` into `out`, in place of what that held, in the layout that they need.
 pub fn encode(records: &[Content<'_>], out: &mut Vec<u8>) -> Layout {
     out.clear();

@@ -143,7 +143,11 @@ impl<'a> Columns<'a> {
     fn take_value(&mut self) -> Option<Option<&'a [u8]>> {
         let length = varint::take(&mut self.lengths.values)?;
         let with_newline = split(&mut self.values, length)?;
-        Some(with_newline.split_last().map(|(_, value)| value))
+        match with_newline.split_last() {
+            None => Some(None),
+            Some((b'\n', value)) => Some(Some(value)),
+            Some(_) => None,
+        }
     }
 
     fn take_own_time(&mut self) -> Option<Option<Timestamp>> {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::format::batch::HeaderError;
+use crate::format::body::BodyError;
 use crate::model::{GroupName, Offset, Position, Timestamp};
 use crate::segment::{Bad, BadReason};
 
@@ -270,6 +271,9 @@ impl Error {
     pub(crate) fn bad(path: PathBuf, bad: &Bad) -> Error {
         if let BadReason::Header(newer @ HeaderError::Newer { .. }) = &bad.reason {
             return Error::Newer { path, what: newer.to_string() };
+        }
+        if bad.reason == BadReason::Body(BodyError::Newer) {
+            return Error::Newer { path, what: BodyError::Newer.to_string() };
         }
         if let BadReason::Header(large @ HeaderError::TooLarge { .. }) = &bad.reason {
             return Error::BatchTooLarge { path, what: large.to_string() };

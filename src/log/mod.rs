@@ -143,6 +143,10 @@ impl Log {
     /// # Errors
     /// [`OutOfRange`] for an offset that the log does not hold; as [`Log::bounds`].
     pub fn resolve(&self, start: Start) -> Result<Offset> {
+        if start == Start::Earliest {
+            // Whatever the log's end is like.
+            return self.start();
+        }
         let bounds = self.bounds()?;
         let offset = match start {
             Start::Earliest => bounds.start,

@@ -31,6 +31,7 @@ pub struct Reader {
     /// Let go once the reader is past what it knows.
     table: Option<SegmentTable>,
     told_of_torn_tail: bool,
+    looked_beyond: bool,
     /// The body of the batch read last, if that was compressed.
     inflated: Vec<u8>,
 }
@@ -90,6 +91,7 @@ impl Reader {
             bound: None,
             table: Some(table),
             told_of_torn_tail: false,
+            looked_beyond: false,
             inflated: Vec::new(),
         };
         reader.find_bound();
@@ -139,14 +141,16 @@ impl Reader {
         let Some(batch) = reader.last_batch() else { return Ok(Reading::End) };
         let from = self.from.max(batch.header.base);
         let mut body = batch.body;
+        let mut fits = Ok(());
         if batch.header.codec != Codec::None {
             let raw = batch.header.raw as usize;
-            inflate(batch.header.codec, batch.body, raw, &mut self.inflated).map_err(|error| {
-                let path = self.log.home.segment_path(reader.segment());
-                let (position, offset) = (batch.position, batch.header.base);
-                Damage { path, position, offset, what: error.to_string() }
-            })?;
+            fits = inflate(batch.header.codec, batch.body, raw, &mut self.inflated);
             body = &self.inflated;
+        }
+        if let Err(reason) = fits.and_then(|()| body::check_layout(&batch.header, body)) {
+            let path = self.log.home.segment_path(reader.segment());
+            let (offset, position) = (batch.header.base, batch.position);
+            return Err(Error::bad(path, &Bad { offset, position, reason: reason.into() }));
         }
         Ok(Reading::Records(Piece { header: batch.header, body, from }))
     }
@@ -210,7 +214,8 @@ impl Reader {
     /// Nothing is at offset `next`, which ends the log unless more was there once.
     fn nothing_at(&mut self, next: Offset) -> Result<Advanced> {
         let durable = self.durable()?;
-        if durable <= next {
+        let cut_off = durable <= next && self.is_cut_off(next)?;
+        if durable <= next && !cut_off {
             return Ok(Advanced::End);
         }
         // `end` was read after the segment: what is missing may have come meanwhile.
@@ -222,11 +227,21 @@ impl Reader {
             return Err(OutOfRange::before_start(next, start, durable.max(start)).into());
         }
         Err(match &self.place {
-            Place::In(reader) if reader.segment() == self.active_segment()? => {
+            Place::In(reader) if !cut_off && reader.segment() == self.active_segment()? => {
                 missing_records(&self.log.home, &mark(reader), durable)
             }
             _ => missing_segment(&self.log.home, next, next),
         })
+    }
+
+    /// Whether a segment lies beyond the end that was found: looked at once, since
+    /// what is made later follows on.
+    fn is_cut_off(&mut self, next: Offset) -> Result<bool> {
+        if self.looked_beyond {
+            return Ok(false);
+        }
+        self.looked_beyond = true;
+        Ok(SegmentTable::load(&self.log)?.active > next)
     }
 
     fn is_there_now(&mut self, next: Offset) -> Result<bool> {

@@ -30,10 +30,10 @@ fn zstd_bomb(blocks: u32) -> Vec<u8> {
     frame
 }
 
-/// A log of three records, of which the batch in the middle is this one.
-fn log_around(codec: Codec, raw: u32, bytes: &[u8]) -> Sandbox {
+/// A log of three batches, of which the one in the middle is this.
+fn log_around(codec: Codec, records: u32, raw: u32, bytes: &[u8]) -> Sandbox {
     let neighbour = |bytes| Body::plain(Layout::Lines, 1, bytes);
-    let bomb = Body { layout: Layout::Lines, codec, records: 1, raw, bytes };
+    let bomb = Body { layout: Layout::Lines, codec, records, raw, bytes };
     let sandbox = Sandbox::new();
     golden::put(
         &golden::forged(&[neighbour(b"before\n"), bomb, neighbour(b"after\n")]),
@@ -71,7 +71,7 @@ fn costs_nothing(sandbox: &Sandbox, ends_with: i32) {
 fn h038_a_batch_that_claims_four_gibibytes_costs_no_memory() {
     let frame = zstd_bomb(4);
     for codec in [Codec::Zstd, Codec::Lz4, Codec::None] {
-        costs_nothing(&log_around(codec, u32::MAX, &frame), status::TOO_BIG);
+        costs_nothing(&log_around(codec, 1, u32::MAX, &frame), status::TOO_BIG);
     }
 }
 
@@ -79,21 +79,21 @@ fn h038_a_batch_that_claims_four_gibibytes_costs_no_memory() {
 fn h038_a_frame_that_inflates_to_more_than_its_header_says_costs_no_memory() {
     let four_gibibytes = zstd_bomb(4 << 30 >> 17);
     assert!(four_gibibytes.len() < 1 << 20);
-    costs_nothing(&log_around(Codec::Zstd, 1000, &four_gibibytes), status::DAMAGE);
+    costs_nothing(&log_around(Codec::Zstd, 1, 1000, &four_gibibytes), status::DAMAGE);
 }
 
 #[test]
 fn h038_what_stands_before_and_behind_is_still_read() {
-    let sandbox = log_around(Codec::Zstd, 1000, &zstd_bomb(4));
+    let sandbox = log_around(Codec::Zstd, 1, 1000, &zstd_bomb(4));
     sandbox.tapelog("consume -n 1").prints("before\n");
     sandbox.tapelog("consume -o 2").prints("after\n");
-    let sandbox = log_around(Codec::Zstd, u32::MAX, &zstd_bomb(4));
+    let sandbox = log_around(Codec::Zstd, 1, u32::MAX, &zstd_bomb(4));
     sandbox.tapelog("consume -n 1").prints("before\n");
 }
 
 #[test]
 fn the_same_frame_under_an_honest_header_is_read() {
-    let sandbox = log_around(Codec::Zstd, 8 * BLOCK, &zstd_bomb(8));
+    let sandbox = log_around(Codec::Zstd, 8 * BLOCK, 8 * BLOCK, &zstd_bomb(8));
     let mut newlines = "\n".repeat(8 * BLOCK as usize);
     newlines.insert_str(0, "before\n");
     sandbox.tapelog("consume").prints(newlines + "after\n");

@@ -129,7 +129,7 @@ pub struct Consume {
     own_time: bool,
 
     /// The newest record first
-    #[arg(short, long, conflicts_with_all = ["follow", "timeout", "group"])]
+    #[arg(short, long, conflicts_with_all = ["follow", "timeout", "group", "commit_every"])]
     reverse: bool,
 
     #[command(flatten)]

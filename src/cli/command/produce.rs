@@ -201,11 +201,11 @@ pub fn run(args: &Produce, session: &Session) -> Result<()> {
         oversized: args.oversize.map_or(Oversized::Refuse, |Skipped::Skip| Oversized::Skip),
         expected_end: args.expect_end,
     };
-    let limits = args.limits(&appender, limit);
+    let shape = args.shape(limit)?;
+    let limits = args.limits(&appender, shape.longest_piece());
     let framer = Framer::new(&delimiter, limits);
     let progress = Progress::of_bytes("appending", total, !is_typed);
-    let producer =
-        Producer::new(session, appender, framer, args.shape(limit)?, policy, signals, progress);
+    let producer = Producer::new(session, appender, framer, shape, policy, signals, progress);
     producer.run(&inputs)
 }
 

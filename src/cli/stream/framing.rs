@@ -147,7 +147,8 @@ impl Framer {
         let waiting = &self.buffer[self.start..self.end];
         let (length, width) = match self.find(self.searched) {
             Some(at) => (at, self.width()),
-            None if self.at_end => {
+            // The last record, unless the delimiter ended it; a whole input is always one.
+            None if self.at_end && (self.delimiter.is_none() || !waiting.is_empty()) => {
                 self.at_end = false;
                 (waiting.len(), 0)
             }

@@ -122,6 +122,7 @@ impl<'a> Producer<'a> {
     /// Whatever ends it early; what was read as whole records before is stored.
     pub fn run(mut self, inputs: &[Input]) -> Result<()> {
         let taken = inputs.iter().try_for_each(|input| self.take(input));
+        let taken = taken.and_then(|()| self.look_at_end());
         let dropped = self.framer.pending();
         // Whatever ended it: what was appended is made safe, and only then spoken of.
         let never = self.policy.sync == SyncPolicy::Never;
@@ -137,7 +138,20 @@ impl<'a> Producer<'a> {
             }
             Err(error) if error.is::<Ended>() => synced.and(Err(error)),
             Err(error) if self.stored == 0 => Err(error),
+            Err(error) if self.policy.expected_end.is_some() => {
+                // Not 6: that says that nothing was appended.
+                let line = format!("{} stored, but then: {error:#}", records(self.stored));
+                bail!(Ended { status: Status::Partly, line: Some(line) });
+            }
             Err(error) => Err(error.context(format!("{} stored, but then", records(self.stored)))),
+        }
+    }
+
+    /// An end that was expected is looked at though there was nothing to append.
+    fn look_at_end(&mut self) -> Result<()> {
+        match self.policy.expected_end {
+            Some(expected) if self.stored == 0 => Ok(self.appender.expect_end(expected)?),
+            _ => Ok(()),
         }
     }
 

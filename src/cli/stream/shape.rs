@@ -60,6 +60,17 @@ impl Shape {
         !self.json && self.keys == Keys::None && self.headers.is_empty() && !self.tombstones
     }
 
+    /// The longest piece of input that can still be a record within the limit: in JSON
+    /// a byte takes up to six, and the names some more.
+    pub fn longest_piece(&self) -> usize {
+        const NAMES: usize = 64 << 10;
+        match &self.keys {
+            _ if self.json => self.limit.saturating_mul(6).saturating_add(NAMES),
+            Keys::Split { separator, .. } => self.limit.saturating_add(separator.len()),
+            _ => self.limit,
+        }
+    }
+
     /// Adds what `piece` becomes to `batch`.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 
 use super::table_file::{self, StoredRows};
 use super::table_list;
+use super::tail::missing_segment;
 use crate::log::Log;
 use crate::log::error::{Damage, OutOfRange, Result};
 use crate::model::{Offset, SegmentFacts, Timestamp};
@@ -94,6 +95,9 @@ impl SegmentTable {
             }
         }
         let bounds = log.bounds()?;
+        if offset >= bounds.start {
+            return Err(missing_segment(&log.home, bounds.start, offset));
+        }
         Err(OutOfRange::before_start(offset, bounds.start, bounds.end).into())
     }
 

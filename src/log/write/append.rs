@@ -72,7 +72,7 @@ impl Appender {
     /// The same, but only if the log end is `expected`.
     ///
     /// # Errors
-    /// [`OutOfRange::EndMoved`] if it is another; as [`append`](Self::append).
+    /// [`OutOfRange::EndMoved`](crate::log::OutOfRange::EndMoved) if it is another; as [`append`](Self::append).
     pub fn append_if_end(
         &mut self,
         expected: Offset,
@@ -80,6 +80,14 @@ impl Appender {
         now: Timestamp,
     ) -> Result<Appended> {
         self.append_at(Some(expected), body, now)
+    }
+
+    /// Whether the log end is `expected`.
+    ///
+    /// # Errors
+    /// [`OutOfRange::EndMoved`](crate::log::OutOfRange::EndMoved) if it is another.
+    pub fn expect_end(&mut self, expected: Offset) -> Result<()> {
+        self.locked(|writer| writer.expect_end(Some(expected)))
     }
 
     fn append_at(

@@ -10,7 +10,7 @@ use crate::log::files::slot_file::SlotFile;
 use crate::log::find::index_upkeep;
 use crate::log::find::table::SegmentTable;
 use crate::log::find::table_file;
-use crate::log::find::tail::{self, Tail};
+use crate::log::find::tail::{self, Tail, missing_segment};
 use crate::log::write::recover;
 use crate::log::{Log, Note};
 use crate::model::{Offset, Position, Timestamp};
@@ -31,14 +31,17 @@ impl WriterState {
     /// Finds the end of the log, mends it, and opens what an append needs.
     pub(crate) fn prepare(log: &Log) -> Result<WriterState> {
         let table = SegmentTable::load_locked(log)?;
-        if let Some(damage) = table.damage {
-            return Err(damage.into());
+        if let Some(damage) = &table.damage {
+            return Err(damage.clone().into());
         }
         log.keep_start()?;
         let mut end = open_end(log)?;
         let boot = log.home.disk().boot_id().unwrap_or_default();
         let tail = tail::find(log, end.as_ref().map(SlotFile::state), &boot)?;
         let base = tail.mark.segment;
+        if table.active > base {
+            return Err(missing_segment(&log.home, tail.mark.offset, tail.mark.offset));
+        }
         let segment = open_or_create_segment(log, &tail.mark)?;
         if tail.torn > 0 {
             recover::cut_torn_tail(&log.home, segment.as_ref(), &tail)?;
