@@ -229,7 +229,7 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
     let (from, hand_over) = begin(args, session, &log, span.from, now)?;
     let output = Output::standard()?;
     let until = Until::resolve(&log, span.until)?;
-    let shows = !rustix::termios::isatty(output.handle());
+    let shows = !output.is_terminal();
     let mut consumption = Consumption {
         session,
         log: &log,

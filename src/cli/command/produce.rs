@@ -204,8 +204,8 @@ pub fn run(args: &Produce, session: &Session) -> Result<()> {
     let limits = args.limits(&appender, limit);
     let framer = Framer::new(&delimiter, limits);
     let progress = Progress::of_bytes("appending", total, !is_typed);
-    let producer =
-        Producer::new(session, appender, framer, args.shape(limit)?, policy, signals, progress);
+    let shape = args.shape(limit)?;
+    let producer = Producer::new(session, appender, framer, shape, policy, signals, progress)?;
     producer.run(&inputs)
 }
 

@@ -70,9 +70,7 @@ impl Follower {
     /// Whether a file of the log changed before `limit` had passed.
     fn sleep(&self, signals: &Signals, output: &Output, limit: Option<Duration>) -> Result<bool> {
         let mut fds = vec![PollFd::from_borrowed_fd(signals.handle(), PollFlags::IN)];
-        if output.can_close() {
-            fds.push(PollFd::from_borrowed_fd(output.handle(), PollFlags::empty()));
-        }
+        fds.extend(output.closing());
         if let Some(watch) = &self.watch {
             fds.push(PollFd::from_borrowed_fd(watch.handle(), PollFlags::IN));
         }
