@@ -78,7 +78,7 @@ fn only_disk_calls_the_system_for_files() {
         home: &["src/disk/real.rs", "src/disk/watch.rs"],
         exceptions: &[
             Exception {
-                file: "src/cli/command/produce.rs",
+                file: "src/cli/stream/input.rs",
                 calls: &["std::fs", "rustix::fs", "fs::", "File::", ".metadata("],
                 why: "opens its input files, which are no part of a log, and asks their kind",
             },

@@ -146,9 +146,7 @@ impl<'a> Producer<'a> {
             }
             Err(error) if error.is::<Ended>() => synced.and(Err(error)),
             Err(error) if self.stored == 0 => Err(error),
-            Err(error) => {
-                Err(error.context(format!("{} stored, but then", records(self.stored))))
-            }
+            Err(error) => Err(error.context(format!("{} stored, but then", records(self.stored)))),
         }
     }
 
