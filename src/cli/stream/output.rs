@@ -4,12 +4,12 @@
 //! noticed.
 
 use std::io::{self, IoSlice};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 use rustix::net::{AddressFamily, SendFlags, sockopt};
 
@@ -21,6 +21,9 @@ use crate::cli::failure::OutputClosed;
 pub struct Output {
     file: BorrowedFd<'static>,
     kind: Kind,
+    /// A terminal opened once more, so that writes to it need not sleep and nobody
+    /// else who has it notices.
+    terminal: Option<OwnedFd>,
     sent: u64,
 }
 
@@ -30,15 +33,20 @@ enum Kind {
     Pipe,
     /// A socket, and what tells besides errors that its peer has gone.
     Socket(PollFlags),
-    /// A terminal or its like: it can be full, and has no write that never sleeps.
+    /// A terminal or its like: it can be full, and has no such write.
     Device,
     /// A file, or a null device: never full.
     File,
 }
 
-/// The most that is written to a device at once: after a poll that found room, a
-/// signal cuts a longer write short, but what is written is held up less.
+/// The most that is written at once to a device that may sleep, after a poll that
+/// found room: most often it has room for this then.
 const DEVICE_PIECE: usize = 4096;
+/// The pause before the next try where room was found but not enough.
+const STALL: Duration = Duration::from_millis(2);
+const SELF: &str = "/proc/self/fd/1";
+const UNSLEEPING: OFlags =
+    OFlags::WRONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 /// The devices that live in memory, such as null; linux/major.h.
 const MEM_MAJOR: u32 = 1;
 
@@ -58,7 +66,9 @@ impl Output {
             }
             _ => Kind::File,
         };
-        Ok(Output { file, kind, sent: 0 })
+        let terminal = (kind == Kind::Device && rustix::termios::isatty(file))
+            .then(|| rustix::fs::open(SELF, UNSLEEPING, Mode::empty()).ok());
+        Ok(Output { file, kind, terminal: terminal.flatten(), sent: 0 })
     }
 
     /// How many bytes were given to the output.
@@ -117,15 +127,18 @@ impl Output {
     }
 
     fn write_heeding(&mut self, mut bytes: &[u8], signals: Option<&Signals>) -> Result<()> {
+        let mut stalls = false;
         while !bytes.is_empty() {
             match self.write_some(bytes) {
                 Ok(count) => {
+                    stalls = false;
                     self.sent += count as u64;
                     bytes = &bytes[count..];
                 }
                 // The parent may have made any output one that never sleeps.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.wait_for_room(signals)?;
+                    self.wait_for_room(signals, stalls)?;
+                    stalls = true;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if is_end(&error) => bail!(OutputClosed),
@@ -144,6 +157,9 @@ impl Output {
                 Ok(rustix::net::send(self.file, bytes, flags)?)
             }
             Kind::Device => {
+                if let Some(terminal) = &self.terminal {
+                    return Ok(rustix::io::write(terminal, bytes)?);
+                }
                 if !self.has_room()? {
                     return Err(io::ErrorKind::WouldBlock.into());
                 }
@@ -171,15 +187,20 @@ impl Output {
         Ok(poll(&mut fds, Some(&Timespec::default()))? > 0)
     }
 
-    fn wait_for_room(&self, signals: Option<&Signals>) -> Result<()> {
-        let mut fds = vec![PollFd::new(&self.file, PollFlags::OUT)];
+    /// Waits for room. If the last wait found some that was not enough, as a terminal
+    /// that makes two characters of a newline may, then it only waits a little.
+    fn wait_for_room(&self, signals: Option<&Signals>, stalls: bool) -> Result<()> {
+        let mut fds = Vec::new();
+        if !stalls {
+            fds.push(PollFd::new(&self.file, PollFlags::OUT));
+        }
         if let Some(signals) = signals {
             if let Some(signal) = signals.caught() {
                 bail!(signal);
             }
             fds.push(PollFd::from_borrowed_fd(signals.handle(), PollFlags::IN));
         }
-        wait(&mut fds, None)
+        wait(&mut fds, stalls.then_some(STALL))
     }
 }
 
