@@ -45,8 +45,8 @@ START:
   earliest, latest  the first record, or what comes after the last
   N, -N, +N         offset N, the last N records, N after the log start
   @TIME             the first record appended at or after TIME
-  A:B, A:, :B       from A up to but not including B; a B beyond the log end
-                    is no error: reading stops at the end, with -f it waits
+  A:B, A:, :B       from A up to but not including B; a B beyond the log
+                    end is no error: there reading stops, or with -f waits
 
 TIME:
   2026-11-29T15:00:00Z, 2026-11-29, yesterday  UTC if there is no zone
