@@ -1,6 +1,7 @@
 //! The manual pages in man/ and the completions in completions/ are made from the
 //! definition of the command line, committed, and compared here.
-//! `TAPELOG_UPDATE=1 cargo test --locked --test generated` writes them anew.
+//! `TAPELOG_UPDATE=1 cargo test --locked --test generated` writes them anew. The page of
+//! the format is written by hand; only its version is compared.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on panics")]
 
@@ -16,9 +17,24 @@ use clap_mangen::roff::{Roff, roman};
 
 const REFRESH: &str = "TAPELOG_UPDATE=1 cargo test --locked --test generated";
 
+/// The page that is no command's.
+const BY_HAND: &str = "tapelog-format.5";
+
 #[test]
 fn the_manual_pages_are_up_to_date() {
-    compare("man", &manual_pages());
+    let mut pages = manual_pages();
+    pages.insert(BY_HAND.to_owned(), page_by_hand());
+    compare("man", &pages);
+}
+
+#[test]
+fn the_page_written_by_hand_names_this_version() {
+    let version = format!("\"tapelog {}\"", env!("CARGO_PKG_VERSION"));
+    assert!(page_by_hand().contains(&version), "{BY_HAND} is to name {version}");
+}
+
+fn page_by_hand() -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("man").join(BY_HAND)).unwrap()
 }
 
 #[test]
@@ -88,7 +104,9 @@ fn page(command: &Command, program: &Command, sections: &[Section]) -> (String, 
     if let Some((_, rest)) = about.split_once("\n\n") {
         bare = bare.long_about(rest.to_owned());
     }
-    let man = Man::new(bare);
+    // As in the help: with the values that options need.
+    let usage = command.clone().render_usage().to_string();
+    let man = Man::new(bare.override_usage(usage.trim_start_matches("Usage: ").to_owned()));
     let mut text = Vec::new();
     man.render(&mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
@@ -98,11 +116,28 @@ fn page(command: &Command, program: &Command, sections: &[Section]) -> (String, 
     let name = man.get_filename();
     let title = name.trim_end_matches(".1");
     let title = format!(".TH {title} 1 \"\" \"tapelog {version}\" \"User Commands\"");
-    let text = format!("{preamble}{title}\n{}", text.replace(".br\n\n.br\n", ".sp\n"));
+    let text = arguments_apart(&text.replace(".br\n\n.br\n", ".sp\n"));
+    let text = format!("{preamble}{title}\n{text}");
     // The version comes last, as in other manuals.
     let end = text.find(".SH VERSION").unwrap_or(text.len());
     let sections: String = sections.iter().map(Section::to_roff).collect();
     (name, format!("{}{sections}{}", &text[..end], &text[end..]))
+}
+
+/// The page with a section of their own for what stands on the command line without
+/// an option; clap_mangen has it among the options.
+fn arguments_apart(text: &str) -> String {
+    const HEADING: &str = ".SH OPTIONS\n";
+    let (before, rest) = text.split_once(HEADING).unwrap();
+    let (options, after) = rest.split_at(rest.find(".SH ").unwrap_or(rest.len()));
+    let entries = options.split(".TP\n").filter(|entry| !entry.is_empty());
+    let (arguments, options): (Vec<_>, Vec<_>) =
+        entries.partition(|entry| entry.starts_with(['<', '[']));
+    let joined = |entries: Vec<&str>| -> String {
+        entries.into_iter().map(|entry| format!(".TP\n{entry}")).collect()
+    };
+    let heading = if arguments.is_empty() { "" } else { ".SH ARGUMENTS\n" };
+    format!("{before}{heading}{}{HEADING}{}{after}", joined(arguments), joined(options))
 }
 
 /// A part of the text after the options: `Heading:` and indented lines.

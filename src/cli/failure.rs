@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use thiserror::Error;
 
+use crate::cli::hints;
 use crate::cli::stream::signals::{Signalled, end_by};
 use crate::log;
 
@@ -78,7 +79,7 @@ fn status_of_log_error(error: &log::Error) -> Status {
     match error {
         E::NoLog(_) | E::NoGroup(_) => Status::Missing,
         E::Damage(_) | E::Unreadable { .. } => Status::Damage,
-        E::Busy { .. } => Status::Busy,
+        E::Busy { .. } | E::CommitsItself { .. } => Status::Busy,
         E::OutOfRange(_) => Status::OutOfRange,
         E::TooBig { .. } | E::BatchTooLarge { .. } => Status::TooBig,
         E::Io { .. }
@@ -109,31 +110,65 @@ pub fn report(result: anyhow::Result<()>) -> ExitCode {
     ExitCode::from(status_of(&error) as u8)
 }
 
+/// Says all that was wrong with a part of what a command did, each on a line of its
+/// own; the last is returned, and its status counts: damage, if any was.
+///
+/// # Errors
+/// The last of them.
+pub fn end_with(faults: impl IntoIterator<Item = log::Error>) -> anyhow::Result<()> {
+    let mut faults: Vec<_> = faults.into_iter().collect();
+    faults.sort_by_key(|fault| status_of_log_error(fault) == Status::Damage);
+    let Some(last) = faults.pop() else { return Ok(()) };
+    for fault in faults {
+        say(&format!("{:#}", anyhow::Error::from(fault)));
+    }
+    Err(last.into())
+}
+
 /// What the argument parser has to say: help on stdout, or one line on stderr.
-pub fn report_usage(error: &clap::Error) -> ExitCode {
+pub fn report_usage(error: &clap::Error, command: Option<&str>) -> ExitCode {
     if !error.use_stderr() {
         // A closed pipe ends help quietly too.
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    let text = error.render().to_string();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();
     } else {
-        say(&usage_line(&text));
+        say(&usage_line(error, command));
     }
     ExitCode::from(Status::Usage as u8)
 }
 
-/// The parser's paragraphs as one line, without its own hints.
-fn usage_line(text: &str) -> String {
+/// What is wrong with the command line, in one line that ends with what to do.
+fn usage_line(error: &clap::Error, command: Option<&str>) -> String {
+    if let Some(line) = hints::foreign_word(error) {
+        return line;
+    }
+    let told = told(&error.render().to_string());
+    let added = hints::misplaced_word(error, command);
+    let command = command.map_or_else(String::new, |command| format!("{command} "));
+    format!("{told}{added}: try tapelog {command}--help")
+}
+
+/// The parser's paragraphs as one line: without its usage, and of its tips only
+/// those that tell of something similar.
+fn told(text: &str) -> String {
     let text = text.strip_prefix("error: ").unwrap_or(text);
     let is_hint = |paragraph: &&str| {
         paragraph.starts_with("Usage:") || paragraph.starts_with("For more information")
     };
-    let told = text.split("\n\n").filter(|paragraph| !is_hint(paragraph));
-    let lines = told.flat_map(str::lines).map(str::trim).filter(|line| !line.is_empty());
-    format!("{}: try --help", lines.collect::<Vec<_>>().join(" "))
+    let paragraphs = text.split("\n\n").filter(|paragraph| !is_hint(paragraph));
+    let mut told = String::new();
+    for line in paragraphs.flat_map(str::lines).map(str::trim) {
+        match line.strip_prefix("tip: ") {
+            Some(tip) if tip.starts_with("to pass ") => {}
+            Some(tip) => told.push_str(&format!("; {tip}")),
+            None if told.is_empty() || line.is_empty() => told.push_str(line),
+            None => told.push_str(&format!(" {line}")),
+        }
+    }
+    told
 }
 
 /// One line on stderr. If that is closed there is nobody to tell.
@@ -154,6 +189,8 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
 
     #[test]
@@ -161,9 +198,65 @@ mod tests {
         let text = "error: the following required arguments were not provided:\n  \
                     --group <GROUP>\n\nUsage: tapelog commit --group <GROUP> <LOG>\n\n\
                     For more information, try '--help'.\n";
-        let line =
-            "the following required arguments were not provided: --group <GROUP>: try --help";
-        assert_eq!(usage_line(text), line);
+        let line = "the following required arguments were not provided: --group <GROUP>";
+        assert_eq!(told(text), line);
+    }
+
+    /// What is said about this command line.
+    fn about(line: &str) -> String {
+        let words = || line.split(' ').map(OsString::from);
+        let program = crate::cli::command();
+        let called = hints::called_command(words(), &program);
+        let error = program.try_get_matches_from(words()).unwrap_err();
+        usage_line(&error, called.as_deref())
+    }
+
+    #[test]
+    fn of_the_parsers_tips_the_similar_word_is_told() {
+        let line = "unexpected argument '--ofset' found; a similar argument exists: '--offset': \
+                    try tapelog consume --help";
+        assert_eq!(about("tapelog consume d --ofset 3"), line);
+        let line = "unexpected argument '-x' found: try tapelog consume --help";
+        assert_eq!(about("tapelog consume d -x"), line);
+        let line = "unrecognized subcommand 'consum'; a similar subcommand exists: 'consume': \
+                    try tapelog --help";
+        assert_eq!(about("tapelog consum d"), line);
+    }
+
+    #[test]
+    fn words_of_other_tools_are_translated() {
+        let line = "there is no --from-beginning here: \
+                    consume begins at the start; a group: seek --to earliest";
+        assert_eq!(about("tapelog consume d --from-beginning"), line);
+        let words = ["-c 5", "--max-messages=5", "--timeout-ms 1000", "-t d", "--topic d"];
+        for word in words.map(|word| format!("tapelog consume d {word}")) {
+            assert!(about(&word).starts_with("there is no -"), "{}", about(&word));
+        }
+        for word in ["--list", "--describe", "--reset-offsets", "tail", "cat", "ls", "reset"] {
+            let said = about(&format!("tapelog {word} d"));
+            assert!(said.starts_with(&format!("there is no {word} here: ")), "{said}");
+        }
+        for word in ["rm", "delete", "topics"] {
+            let said = about(&format!("tapelog {word} d"));
+            assert!(said.starts_with(&format!("there is no {word} here: ")), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_group_without_its_letter_is_recognised() {
+        for command in ["seek d me --to 3", "groups d me", "commit d me 5"] {
+            let said = about(&format!("tapelog {command}"));
+            assert!(said.contains("; a group is given with -g"), "{said}");
+        }
+        assert!(!about("tapelog segments d me").contains("-g"));
+    }
+
+    #[test]
+    fn a_number_that_is_none_is_answered_with_what_is_one() {
+        for line in ["consume d -n 1k", "consume d --tail x", "seek d -g g --shift-by 1k"] {
+            let said = about(&format!("tapelog {line}"));
+            assert!(said.contains("give a whole number: try tapelog "), "{said}");
+        }
     }
 
     #[test]

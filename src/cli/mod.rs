@@ -5,6 +5,7 @@ mod command;
 mod delimiter;
 mod failure;
 mod group;
+mod hints;
 mod listing;
 mod printer;
 mod session;
@@ -45,6 +46,34 @@ Exit status:
   6  an offset is out of range
   7  a record is too big
   After SIGINT or SIGTERM what is done is saved, then the signal ends it.
+
+Files:
+  A log is a directory:
+    log.json             its id, format version and settings
+    lock                 taken by whoever appends
+    start                the log start
+    end                  how far the log is written, and how far synced
+    N.log                a segment, named by its first offset: the records
+    N.index              where in it offsets and times are
+    segments.index       the segments, a row each
+    groups/G.checkpoint  where group G goes on
+    groups/G.holder      who consumes it, for people
+    groups/G.history     its seeks
+    quarantine/          what recovery cut off an unfinished end
+  Indexes are derived: without them reading is slower once, and the same.
+  rm -r LOG deletes a log, once nobody reads or writes it any more.
+
+Damage:
+  Exit status 4 says that bytes which were safe have changed or are gone: a
+  failing disk, or another program. The line names file, byte and offset.
+  An append that a crash left unfinished is no damage: the next produce
+  sets it aside. Readers print what comes before damage, a writer that
+  meets it refuses, and nothing is repaired by itself. What to do:
+  - Copy the directory as it is, cp -a LOG COPY, before anything else.
+  - Read on behind it: tapelog segments LOG shows where the next segment
+    begins, and tapelog consume LOG -o OFFSET reads from there.
+  - A checkpoint: tapelog seek LOG -g GROUP --to PLACE places it anew, and
+    tapelog groups LOG -g GROUP --delete forgets the group.
 ")]
 struct Cli {
     #[command(flatten)]
@@ -72,7 +101,10 @@ pub fn main() -> ExitCode {
     CompleteEnv::with_factory(Cli::command).complete();
     let Cli { session, command } = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return failure::report_usage(&error),
+        Err(error) => {
+            let called = hints::called_command(std::env::args_os(), &Cli::command());
+            return failure::report_usage(&error, called.as_deref());
+        }
     };
     failure::report(match &command {
         Command::Commit(args) => commit::run(args, &session),

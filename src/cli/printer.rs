@@ -8,7 +8,7 @@ use super::delimiter::Delimiter;
 use super::failure::Usage;
 use super::text::escapes::unescape;
 use super::text::filter::Filter;
-use super::text::record_json::write_record;
+use super::text::record_json::{write_embedded, write_record};
 use super::text::template::Template;
 use crate::format::batch::Layout;
 use crate::format::body::{BodyError, Records, lines_len};
@@ -176,7 +176,7 @@ impl Printer {
                 out.extend_from_slice(delimiter);
             }
             Form::Json { embed: false } => write_record(record, out),
-            Form::Json { embed: true } => write_record(record, out),
+            Form::Json { embed: true } => write_embedded(record, out),
             Form::Template(template) => template.render(record, out),
         }
         true

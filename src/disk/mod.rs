@@ -134,9 +134,12 @@ pub enum LockMode {
 
 /// A kernel lock on an open file: it goes with its holder, however that ends.
 /// Dropping it lets go.
-pub trait DiskLock: Send + Debug {
+pub trait DiskLock: Send + Sync + Debug {
     /// Takes the lock if nobody has it in the way; says whether it did.
     fn try_acquire(&self, mode: LockMode) -> io::Result<bool>;
+
+    /// Takes the lock, after those who came before.
+    fn acquire(&self, mode: LockMode) -> io::Result<()>;
 
     /// Lets go.
     fn release(&self) -> io::Result<()>;

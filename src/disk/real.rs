@@ -200,6 +200,19 @@ impl DiskLock for RealLock {
         }
     }
 
+    fn acquire(&self, mode: LockMode) -> io::Result<()> {
+        let operation = match mode {
+            LockMode::Shared => FlockOperation::LockShared,
+            LockMode::Exclusive => FlockOperation::LockExclusive,
+        };
+        loop {
+            match fs::flock(&self.fd, operation) {
+                Err(rustix::io::Errno::INTR) => {}
+                taken => return Ok(taken?),
+            }
+        }
+    }
+
     fn release(&self) -> io::Result<()> {
         Ok(fs::flock(&self.fd, FlockOperation::Unlock)?)
     }

@@ -8,19 +8,19 @@ use crate::format::file_name;
 use crate::format::state::StartState;
 use crate::log::files::lock::AppendLock;
 use crate::log::files::slot_file::SlotFile;
-use crate::log::find::table;
+use crate::log::find::table_file;
 use crate::log::groups::status::GroupsLock;
 use crate::log::{Appender, Log};
 use crate::model::{Offset, Timestamp};
-use crate::policy::retention::{Fate, plan};
+use crate::policy::retention::{Fate, GroupPosition, plan};
 
 /// What gc will do, or did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collection {
     /// The fate of each segment, oldest first.
     pub fates: Vec<Fate>,
-    /// How many groups there are.
-    pub groups: usize,
+    /// The groups that it was made for.
+    pub groups: Vec<GroupPosition>,
 }
 
 impl Collection {
@@ -47,7 +47,7 @@ impl Log {
         if let Some(damage) = damage {
             return Err(damage.into());
         }
-        Ok(Collection { fates: plan(segments, &groups), groups: groups.len() })
+        Ok(Collection { fates: plan(segments, &groups), groups })
     }
 
     /// Seals the active segment first: if it is past its age, or in any case with `roll`.
@@ -79,7 +79,8 @@ impl Log {
             self.settle_start()?;
         }
         drop(alone);
-        if self.remove_before(start)? > 0 {
+        let doomed = plan.deleted().map(|fate| fate.segment.base);
+        if self.remove(doomed.collect(), old)? > 0 {
             self.home.sync_dir(self.home.dir())?;
             self.refresh_table()?;
         }
@@ -112,29 +113,30 @@ impl Log {
         file.sync_data().map_err(Error::io("sync", &path))
     }
 
-    /// Removes every segment and index below `start`, leftovers included; says how many.
-    fn remove_before(&self, start: Offset) -> Result<usize> {
-        let mut removed = 0;
-        for base in self.home.list_segments()?.into_iter().take_while(|&base| base < start) {
-            let path = self.home.segment_path(base);
-            self.home.disk().remove_file(&path).map_err(Error::io("remove", &path))?;
-            removed += 1;
-            let index = self.home.path(file_name::index(base));
-            match self.home.disk().remove_file(&index) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(Error::io("remove", &index)(error));
+    /// Removes the segments that the plan named, and what an earlier gc left below
+    /// `old`, the log start before this one; says how many.
+    fn remove(&self, mut doomed: Vec<Offset>, old: Offset) -> Result<usize> {
+        let leftovers = self.home.list_segments()?.into_iter().take_while(|&base| base < old);
+        doomed.splice(0..0, leftovers);
+        for &base in &doomed {
+            for name in [file_name::segment(base), file_name::index(base)] {
+                let path = self.home.path(name);
+                match self.home.disk().remove_file(&path) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(Error::io("remove", &path)(error));
+                    }
+                    _ => {}
                 }
-                _ => {}
             }
         }
-        Ok(removed)
+        Ok(doomed.len())
     }
 
     /// So that the next reader need not list the directory; not worth waiting for.
     fn refresh_table(&self) -> Result<()> {
         let lock = AppendLock::of(&self.home)?;
         if let Some(_held) = lock.try_acquire(LockMode::Exclusive)? {
-            let _ = table::refresh(self);
+            let _ = table_file::refresh(self);
         }
         Ok(())
     }

@@ -12,12 +12,15 @@ use super::home::Home;
 use crate::disk::{Access, Entry, read_full};
 use crate::format::file_name;
 use crate::format::settings::{FORMAT_VERSION, LogFile, LogFileError, Settings};
+use crate::format::slots::FILE_LEN;
 use crate::format::state::{EndState, Mark, StartState};
 use crate::log::files::lock::AppendLock;
 use crate::log::files::slot_file::SlotFile;
 use crate::log::files::whole_file;
 use crate::model::{LogId, Offset, Timestamp};
 
+/// The size of `start` and `end`.
+const STATE: u64 = FILE_LEN as u64;
 /// A settings file longer than this is none of ours.
 const LONGEST_SETTINGS: u64 = 1 << 20;
 
@@ -76,7 +79,7 @@ impl Log {
         whole_file::replace_whole(self.home.disk(), &path, &bytes)
             .map_err(Error::io("write", &path))?;
         self.settings = settings;
-        crate::log::find::table::refresh(self)?;
+        crate::log::find::table_file::refresh(self)?;
         Ok(())
     }
 }
@@ -133,7 +136,18 @@ fn is_unfinished(home: &Home) -> Result<bool> {
     let leftover = |name: &OsStr| {
         file_name::is_temporary(name) || ours.iter().any(|ours| name == OsStr::new(ours))
     };
-    Ok(names.iter().all(|name| leftover(name) || name == file_name::SETTINGS))
+    if !names.iter().all(|name| leftover(name) || name == file_name::SETTINGS) {
+        return Ok(false);
+    }
+    // A file of ours has its size, and the lock comes first; others' may have any.
+    let fits = |name: &str, bytes: u64| {
+        let entry = home.entry(&home.path(name))?;
+        Ok::<bool, Error>(entry.is_none_or(|entry| entry == Entry::File { bytes }))
+    };
+    let has_lock = names.is_empty() || names.iter().any(|name| name == file_name::LOCK);
+    let sizes = [(file_name::LOCK, 0), (file_name::START, STATE), (file_name::END, STATE)];
+    let fit = sizes.iter().map(|(name, bytes)| fits(name, *bytes));
+    Ok(has_lock && fit.collect::<Result<Vec<bool>>>()?.iter().all(|fits| *fits))
 }
 
 fn make_directory(home: &Home) -> Result<()> {
@@ -148,6 +162,8 @@ fn make_directory(home: &Home) -> Result<()> {
 /// Makes the log under its own lock, so that of many processes one does.
 fn create(home: &Home, id: LogId, settings: &Settings) -> Result<()> {
     create_unless_there(home.disk().create_new(&home.path(file_name::LOCK)).map(drop), home)?;
+    // Whatever else a crash leaves here, the lock says that it is ours.
+    home.sync_dir(home.dir())?;
     let lock = AppendLock::of(home)?;
     let _held = lock.acquire(home)?;
     if read_log_file(home)?.is_some() {

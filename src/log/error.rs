@@ -2,7 +2,7 @@
 //! command layer turns each into one line and an exit status.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -65,6 +65,17 @@ pub enum Error {
         /// What.
         what: String,
         /// Who, as far as is known.
+        holder: String,
+    },
+    /// A checkpoint that its consumer moves by itself.
+    #[error(
+        "group {group} is held by {holder}, which commits by itself: \
+         run it with --commit manual, or try again when it has ended"
+    )]
+    CommitsItself {
+        /// The group.
+        group: GroupName,
+        /// Who consumes it.
         holder: String,
     },
     /// An offset that the log does not hold.
@@ -181,10 +192,16 @@ pub enum OutOfRange {
         found: Timestamp,
     },
     /// A group of another log.
-    #[error("the checkpoint of group {group} belongs to another log: seek moves the group")]
+    #[error(
+        "{} belongs to another log: {}", checkpoint.display(), ways_out(log, group)
+    )]
     OtherLog {
+        /// The log's directory.
+        log: PathBuf,
         /// The group.
         group: GroupName,
+        /// The checkpoint's file.
+        checkpoint: PathBuf,
     },
     /// The log end is not where a writer wanted it.
     #[error("the log ends at {end}, not at {expected}: somebody else appended; look and try again")]
@@ -211,6 +228,15 @@ impl OutOfRange {
     pub(crate) fn before_start(offset: Offset, start: Offset, end: Offset) -> OutOfRange {
         OutOfRange::BeforeStart { offset, start, end, missing: start.since(offset) }
     }
+}
+
+/// What mends a checkpoint that is of no use.
+pub(crate) fn ways_out(log: &Path, group: &GroupName) -> String {
+    let log = log.display();
+    format!(
+        "run tapelog seek {log} -g {group} --to PLACE, \
+         or tapelog groups {log} -g {group} --delete"
+    )
 }
 
 fn gone(next: Offset, start: Offset) -> String {

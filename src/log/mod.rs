@@ -26,14 +26,16 @@ pub use collect::Collection;
 pub use error::{Damage, Error, OutOfRange, Result};
 pub use groups::consumer::{Claim, Consumer};
 pub use groups::seek::{Move, SeekTarget};
-pub use groups::status::GroupStatus;
+pub use groups::status::{BadGroup, GroupListing, GroupStatus};
 pub use home::Home;
 pub use note::Note;
 pub use read::{Piece, Reader, Reading};
 pub use read_back::{BackReader, Block};
-pub use segments::SegmentStatus;
+pub use segments::SegmentListing;
 pub use write::append::Appender;
 pub use write::writer::Appended;
+
+use std::time::Duration;
 
 use crate::disk::Access;
 use crate::format::file_name;
@@ -92,6 +94,22 @@ impl Log {
         }
         self.home.tell(&Note::Rebuilt(self.home.path(file_name::START)));
         Ok(self.home.list_segments()?.first().copied().unwrap_or(Offset::ZERO))
+    }
+
+    /// Writes `start` anew where it is missing or no good. The caller holds the append lock.
+    fn keep_start(&self) -> Result<()> {
+        if self.stored_start()?.is_some() {
+            return Ok(());
+        }
+        let start = self.start()?;
+        let path = self.home.path(file_name::START);
+        match self.home.disk().remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", &path)(error));
+            }
+            _ => {}
+        }
+        SlotFile::create(&self.home, &path, &StartState { log: self.id, start })
     }
 
     /// What `start` says; `None` if it is missing or no good.
@@ -167,29 +185,37 @@ impl Log {
     /// Finds the end of the log as a reader may: a verdict on the last bytes is given
     /// only when no append is in progress.
     fn tail(&self) -> Result<Tail> {
-        let look = || -> Result<(Tail, Option<EndState>)> {
-            let end = self.end_state()?;
-            if end.is_none() {
-                self.home.tell(&Note::Rebuilt(self.home.path(file_name::END)));
+        const PAUSE: Duration = Duration::from_millis(2);
+        const LOOKS: u32 = 500;
+        let mut seen = self.look_at_end();
+        for _ in 0..LOOKS {
+            if matches!(&seen, Ok((tail, _)) if tail.as_written) {
+                break;
             }
-            let boot = self.home.disk().boot_id().unwrap_or_default();
-            let tail = tail::find(self, end.as_ref(), &boot)?;
-            Ok((tail, end))
-        };
-        let (tail, end) = match look() {
-            Ok((tail, _)) if tail.as_written => return Ok(tail),
-            seen => {
-                let lock = AppendLock::of(&self.home)?;
-                match (lock.try_shared(), seen) {
-                    (Ok(Some(_held)), _) => look()?,
-                    (_, Ok((tail, _))) => return Ok(tail),
-                    // Somebody appends: what looked like damage may have been a half of that.
-                    (_, Err(_)) => look()?,
-                }
+            let patience = if seen.is_ok() { Duration::ZERO } else { PAUSE };
+            if let Some(_held) = AppendLock::of(&self.home)?.wait_shared(patience)? {
+                let (tail, end) = self.look_at_end()?;
+                self.tell_of_tail(&tail, end.as_ref());
+                return Ok(tail);
             }
-        };
-        self.tell_of_tail(&tail, end.as_ref());
-        Ok(tail)
+            // Somebody appends. What is good so far is the end for now; what looks like
+            // damage may be a half of that append, unless it stays.
+            if seen.is_ok() {
+                break;
+            }
+            seen = self.look_at_end();
+        }
+        seen.map(|(tail, _)| tail)
+    }
+
+    fn look_at_end(&self) -> Result<(Tail, Option<EndState>)> {
+        let end = self.end_state()?;
+        if end.is_none() {
+            self.home.tell(&Note::Rebuilt(self.home.path(file_name::END)));
+        }
+        let boot = self.home.disk().boot_id().unwrap_or_default();
+        let tail = tail::find(self, end.as_ref(), &boot)?;
+        Ok((tail, end))
     }
 
     fn tell_of_tail(&self, tail: &Tail, end: Option<&EndState>) {

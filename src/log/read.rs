@@ -16,7 +16,7 @@ use crate::log::find::table::SegmentTable;
 use crate::log::find::tail::{
     judge_bad, missing_records, missing_segment, next_segment, open_if_there,
 };
-use crate::model::{Offset, Position};
+use crate::model::{Offset, Position, Start};
 use crate::segment::{Bad, SegmentReader, Step};
 
 /// Reads a log from some offset on.
@@ -94,6 +94,23 @@ impl Reader {
         };
         reader.find_bound();
         Ok(reader)
+    }
+
+    /// Reads `log` from where `start` is now. A place that the user did not name by its
+    /// offset is looked up again if gc went by it meanwhile.
+    ///
+    /// # Errors
+    /// As [`Log::resolve`] and [`Reader::open`].
+    pub fn open_at(log: &Log, start: Start) -> Result<Reader> {
+        const TRIES: usize = 100;
+        for _ in 0..TRIES {
+            match log.resolve(start).and_then(|offset| Reader::open(log, offset)) {
+                Err(Error::OutOfRange(OutOfRange::BeforeStart { .. }))
+                    if !matches!(start, Start::At(_)) => {}
+                opened => return opened,
+            }
+        }
+        Reader::open(log, log.resolve(start)?)
     }
 
     /// The offset of the next record that [`read`](Self::read) will give, if there is one.

@@ -1,21 +1,28 @@
 //! The facts of every segment, for listings and plans.
 
-use super::Log;
 use super::error::{Damage, Error, Result};
+use super::{BadGroup, Log};
 use crate::format::batch::Place;
 use crate::log::find::table::SegmentTable;
 use crate::log::find::tail::{Tail, open_if_there};
-use crate::model::{GroupName, Offset, Position, SegmentFacts, SegmentState};
-use crate::policy::retention::{GroupPosition, needed_by};
+use crate::model::{Offset, Position, SegmentFacts, SegmentState};
+use crate::policy::retention::GroupPosition;
 use crate::segment::{header_at, survey};
 
-/// A segment and who still needs it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SegmentStatus {
-    /// The segment.
-    pub facts: SegmentFacts,
-    /// The groups that have not read it to its end.
-    pub needed_by: Vec<GroupName>,
+/// How often segments are listed again while new ones are made.
+const TRIES: usize = 20;
+
+/// The segments and who still needs them, as far as that can be read.
+#[derive(Debug)]
+pub struct SegmentListing {
+    /// The segments, oldest first.
+    pub segments: Vec<SegmentFacts>,
+    /// The groups: [`needed_by`](crate::policy::retention::needed_by) says who needs which.
+    pub groups: Vec<GroupPosition>,
+    /// The damage at the log's end.
+    pub damage: Option<Damage>,
+    /// The groups whose checkpoints can't be read: what they need is not known.
+    pub bad_groups: Vec<BadGroup>,
 }
 
 impl Log {
@@ -24,35 +31,42 @@ impl Log {
     /// # Errors
     /// What the disk says.
     pub fn segments(&self) -> Result<(Vec<SegmentFacts>, Option<Damage>)> {
+        for _ in 0..TRIES {
+            let tail = match self.tail() {
+                Err(Error::Damage(damage)) => return self.segments_up_to(damage),
+                tail => tail?,
+            };
+            let mut table = SegmentTable::load(self)?;
+            let mut facts = table.all(self, self.start()?)?;
+            let end = tail.mark.segment;
+            // Segments that were sealed since the end was looked at.
+            facts.retain(|facts| facts.base < end);
+            if facts.last().map_or(table.active, |last| last.next) == end {
+                facts.extend(self.active_facts(&tail)?);
+                return Ok((facts, table.damage));
+            }
+        }
+        // Rolling faster than it can be listed: what the directory holds is true enough.
+        let mut table = SegmentTable::load(self)?;
+        Ok((table.all(self, self.start()?)?, table.damage))
+    }
+
+    /// The segments of a log whose end is damaged, as far as headers are good.
+    fn segments_up_to(&self, damage: Damage) -> Result<(Vec<SegmentFacts>, Option<Damage>)> {
         let mut table = SegmentTable::load(self)?;
         let mut facts = table.all(self, self.start()?)?;
-        let damage = match self.tail() {
-            Ok(tail) => {
-                // Segments that were sealed since the table was loaded.
-                if table.active < tail.mark.segment {
-                    table = SegmentTable::load(self)?;
-                    facts = table.all(self, self.start()?)?;
-                }
-                facts.extend(self.active_facts(&tail)?);
-                table.damage
-            }
-            Err(Error::Damage(damage)) => {
-                facts.extend(self.surveyed(table.active)?);
-                Some(damage)
-            }
-            Err(error) => return Err(error),
-        };
-        Ok((facts, damage))
+        facts.extend(self.surveyed(table.active)?);
+        Ok((facts, Some(damage)))
     }
 
     /// Every segment with the groups that need it.
     ///
     /// # Errors
     /// What the disk says.
-    pub fn segment_status(&self) -> Result<(Vec<SegmentStatus>, Option<Damage>)> {
-        let groups = self.group_positions()?;
-        let (facts, damage) = self.segments()?;
-        Ok((facts.into_iter().map(|facts| status(facts, &groups)).collect(), damage))
+    pub fn segment_listing(&self) -> Result<SegmentListing> {
+        let (groups, bad_groups) = self.readable_positions()?;
+        let (segments, damage) = self.segments()?;
+        Ok(SegmentListing { segments, groups, damage, bad_groups })
     }
 
     fn active_facts(&self, tail: &Tail) -> Result<Option<SegmentFacts>> {
@@ -80,9 +94,4 @@ impl Log {
         let facts = facts.map_err(Error::io("read", self.home.segment_path(base)))?;
         Ok(Some(SegmentFacts { state: SegmentState::Active, ..facts }))
     }
-}
-
-fn status(facts: SegmentFacts, groups: &[GroupPosition]) -> SegmentStatus {
-    let needed_by = needed_by(&facts, groups).cloned().collect();
-    SegmentStatus { facts, needed_by }
 }

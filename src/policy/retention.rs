@@ -1,8 +1,6 @@
 //! What `gc` may delete: whole sealed segments, oldest first, that every group is
 //! done with. The plan says of each segment why it goes or stays.
 
-use std::fmt;
-
 use crate::model::{GroupName, Offset, SegmentFacts, SegmentState};
 
 /// A group and the next offset that it will read.
@@ -19,8 +17,8 @@ pub struct GroupPosition {
 pub enum Reason {
     /// Every group is past it, and nothing before it stays.
     Done,
-    /// These groups still need it.
-    HeldBy(Vec<GroupName>),
+    /// Some group still needs it: [`needed_by`] names them.
+    Held,
     /// Records are appended to it.
     Active,
     /// Nobody said what is done with: there is no group.
@@ -34,29 +32,6 @@ impl Reason {
     pub fn deletes(&self) -> bool {
         *self == Reason::Done
     }
-
-    /// The groups that hold it.
-    pub fn holders(&self) -> &[GroupName] {
-        match self {
-            Reason::HeldBy(groups) => groups,
-            _ => &[],
-        }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::Done => f.write_str("every group is done with it"),
-            Reason::HeldBy(groups) => {
-                let names: Vec<_> = groups.iter().map(GroupName::as_str).collect();
-                write!(f, "needed by {}", names.join(", "))
-            }
-            Reason::Active => f.write_str("records are appended to it"),
-            Reason::NoGroup => f.write_str("no group has read it"),
-            Reason::AfterKept => f.write_str("an older segment stays"),
-        }
-    }
 }
 
 /// One segment and what happens to it.
@@ -66,6 +41,47 @@ pub struct Fate {
     pub segment: SegmentFacts,
     /// What happens, and why.
     pub reason: Reason,
+}
+
+/// How many groups a sentence names.
+const NAMED: usize = 8;
+
+impl Fate {
+    /// The groups that hold the segment.
+    pub fn holders<'a>(
+        &'a self,
+        groups: &'a [GroupPosition],
+    ) -> impl Iterator<Item = &'a GroupName> {
+        let held = self.reason == Reason::Held;
+        needed_by(&self.segment, groups).filter(move |_| held)
+    }
+
+    /// The reason in words; of very many groups it names some.
+    pub fn why(&self, groups: &[GroupPosition]) -> String {
+        match self.reason {
+            Reason::Done => "every group is done with it".to_owned(),
+            Reason::Held => format!("needed by {}", names(self.holders(groups), ", ")),
+            Reason::Active => "active: --roll seals it".to_owned(),
+            Reason::NoGroup => "no group has read it".to_owned(),
+            Reason::AfterKept => "an older segment stays".to_owned(),
+        }
+    }
+}
+
+/// The names of some groups, and how many more there are.
+pub fn names<'a>(groups: impl Iterator<Item = &'a GroupName>, between: &str) -> String {
+    let (mut text, mut count) = (String::new(), 0);
+    for group in groups {
+        count += 1;
+        if count <= NAMED {
+            text.push_str(if count > 1 { between } else { "" });
+            text.push_str(group.as_str());
+        }
+    }
+    if count > NAMED {
+        text.push_str(&format!("{between}and {} more", count - NAMED));
+    }
+    text
 }
 
 /// The groups that still need some record of `segment`.
@@ -94,13 +110,12 @@ pub fn plan(
 }
 
 fn reason(segment: &SegmentFacts, groups: &[GroupPosition], kept: bool) -> Reason {
-    let holders: Vec<GroupName> = needed_by(segment, groups).cloned().collect();
     if segment.state == SegmentState::Active {
         Reason::Active
     } else if groups.is_empty() {
         Reason::NoGroup
-    } else if !holders.is_empty() {
-        Reason::HeldBy(holders)
+    } else if needed_by(segment, groups).next().is_some() {
+        Reason::Held
     } else if kept {
         Reason::AfterKept
     } else {
@@ -164,13 +179,14 @@ mod tests {
 
     #[test]
     fn the_plan_names_who_holds_a_segment() {
-        let plan = plan(segments(), &groups(&[("a", 350), ("b", 150), ("c", 250)]));
-        let reasons: Vec<String> = plan.iter().map(|fate| fate.reason.to_string()).collect();
+        let groups = groups(&[("a", 350), ("b", 150), ("c", 250)]);
+        let plan = plan(segments(), &groups);
+        let reasons: Vec<String> = plan.iter().map(|fate| fate.why(&groups)).collect();
         let expected = [
             "every group is done with it",
             "needed by b",
             "needed by b, c",
-            "records are appended to it",
+            "active: --roll seals it",
         ];
         assert_eq!(reasons, expected);
     }

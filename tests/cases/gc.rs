@@ -62,11 +62,24 @@ fn h061_a_dry_run_shows_the_same_plan_and_deletes_nothing() {
 }
 
 #[test]
+fn h061_people_are_told_what_went_and_that_it_did() {
+    let sandbox = a_at_the_end_and_b_at_250();
+    let planned = sandbox.tapelog("gc --dry-run").text();
+    assert!(planned.contains("delete ") && !planned.contains("deleted"), "{planned}");
+    assert!(planned.ends_with("keep    active: --roll seals it\n"), "{planned}");
+    let outcome = sandbox.tapelog("gc").outcome().succeeded();
+    let outcome = outcome.noted(&["deleted 2 segments, 1.9 KiB"]);
+    assert_eq!(outcome.text().matches("deleted").count(), 2);
+    let nothing = sandbox.tapelog("gc").text();
+    assert!(!nothing.contains("delete"), "{nothing}");
+}
+
+#[test]
 fn h061_without_a_group_nothing_goes_and_a_line_says_why() {
     let sandbox = Sandbox::hundreds(10);
     let outcome = sandbox.tapelog("gc").outcome().succeeded();
     let said = format!("{}{}", outcome.stderr, String::from_utf8_lossy(&outcome.stdout));
-    assert!(said.contains("group"), "{said}");
+    assert!(said.contains("no group reads this log, so nothing is deleted: "), "{said}");
     assert_eq!(sandbox.bases().len(), 10);
 }
 

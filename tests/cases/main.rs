@@ -15,6 +15,7 @@ mod long_run;
 mod path;
 mod pipe;
 mod range;
+mod records;
 mod segment;
 mod time;
 mod torn;

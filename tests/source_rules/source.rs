@@ -19,7 +19,9 @@ pub struct Source {
     pub code: String,
     /// Its comments; all else is blanks, byte for byte.
     pub comments: String,
-    /// The byte ranges that are compiled for tests only.
+    /// Whether the whole file is compiled for tests only.
+    for_tests: bool,
+    /// The byte ranges that are.
     tests: Vec<std::ops::Range<usize>>,
 }
 
@@ -29,7 +31,18 @@ pub fn sources(folder: &str) -> Vec<Source> {
     collect(&root().join(folder), &mut paths);
     paths.sort();
     assert!(!paths.is_empty(), "no .rs file below {folder}: these rules look at nothing");
-    paths.iter().map(|path| Source::read(path)).collect()
+    let mut sources: Vec<_> = paths.iter().map(|path| Source::read(path)).collect();
+    mark_test_files(&mut sources);
+    sources
+}
+
+/// Takes a file whose module is declared under `#[cfg(test)]` for tests, as a whole.
+fn mark_test_files(sources: &mut [Source]) {
+    let declared: Vec<String> = sources.iter().flat_map(Source::test_modules).collect();
+    for source in sources.iter_mut().filter(|source| declared.contains(&source.module())) {
+        source.for_tests = true;
+        source.tests = std::iter::once(0..source.text.len()).collect();
+    }
 }
 
 fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
@@ -51,11 +64,30 @@ impl Source {
 
     pub fn new(path: String, text: String) -> Source {
         let (code, comments) = part(&text);
-        let tests = match is_test_file(&path) {
+        let for_tests = is_test_file(&path);
+        let tests = match for_tests {
             true => std::iter::once(0..text.len()).collect(),
             false => test_items(&code),
         };
-        Source { path, text, code, comments, tests }
+        Source { path, text, code, comments, for_tests, tests }
+    }
+
+    /// The path of the module: `src/log/read` for `src/log/read.rs`, `src/log` for its mod.rs.
+    fn module(&self) -> String {
+        let path = self.path.trim_end_matches(".rs");
+        let root = ["/mod", "/lib", "/main"].iter().find_map(|name| path.strip_suffix(name));
+        root.unwrap_or(path).to_owned()
+    }
+
+    /// The modules that the file declares by `#[cfg(test)] mod name;`.
+    fn test_modules(&self) -> Vec<String> {
+        let items = self.tests.iter().map(|range| &self.code[range.clone()]);
+        let name = |item: &str| {
+            let declared = item.trim_start_matches("#[cfg(test)]").trim().strip_suffix(';')?;
+            let name = declared.split_once("mod ")?.1;
+            Some(format!("{}/{name}", self.module()))
+        };
+        items.filter_map(name).collect()
     }
 
     /// The layer that the file belongs to: the first folder below src.
@@ -77,7 +109,7 @@ impl Source {
 
     /// Whether the whole file is.
     pub fn is_test_file(&self) -> bool {
-        is_test_file(&self.path)
+        self.for_tests
     }
 
     /// Where the byte at `at` is, for messages.
@@ -225,4 +257,17 @@ fn item_len(code: &str) -> usize {
         }
     }
     code.len()
+}
+
+#[test]
+fn a_file_declared_for_tests_is_test_code() {
+    let file = |path: &str, text: &str| Source::new(path.to_owned(), text.to_owned());
+    let mut sources = vec![
+        file("src/log/mod.rs", "#[cfg(test)]\npub(crate) mod fixture;\nmod read;\n"),
+        file("src/log/fixture.rs", "fn f() {}\n"),
+        file("src/log/read.rs", "fn f() {}\n"),
+    ];
+    mark_test_files(&mut sources);
+    let marked: Vec<_> = sources.iter().map(Source::is_test_file).collect();
+    assert_eq!(marked, [false, true, false]);
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use regex::bytes::Regex;
 
 use crate::cli::failure::{Ended, Status, Usage};
 use crate::cli::group::complete_group;
@@ -16,8 +17,10 @@ use crate::cli::stream::hand_over::{CommitInterval, HandOver};
 use crate::cli::stream::output::Output;
 use crate::cli::stream::progress::Progress;
 use crate::cli::stream::signals::Signals;
+use crate::cli::text::count::parse_count;
 use crate::cli::text::duration::parse_duration;
-use crate::cli::text::filter::Filter;
+use crate::cli::text::escapes::one_line;
+use crate::cli::text::filter::{Filter, parse_header};
 use crate::cli::text::range::{is_backwards, parse_span};
 use crate::cli::text::when::parse_time;
 use crate::log::{Claim, Consumer, Log};
@@ -72,7 +75,7 @@ pub struct Consume {
     offset: Option<String>,
 
     /// The last N records, as -o -N
-    #[arg(long, value_name = "N", conflicts_with = "offset")]
+    #[arg(long, value_name = "N", value_parser = parse_count, conflicts_with = "offset")]
     tail: Option<u64>,
 
     /// From the first record appended at or after TIME, as -o @TIME
@@ -84,7 +87,7 @@ pub struct Consume {
     until: Option<String>,
 
     /// Stop after N records
-    #[arg(short = 'n', long = "count", value_name = "N")]
+    #[arg(short = 'n', long = "count", value_name = "N", value_parser = parse_count)]
     count: Option<u64>,
 
     /// At the log end wait for more
@@ -182,27 +185,57 @@ impl Consume {
             Some(text) => parse_span(text, now).map_err(|why| usage("--offset", why))?,
             None => Span { from: self.tail.map(Start::Last), until: None },
         };
-        if let Some(text) = &self.since {
-            let time = parse_time(text, now).map_err(|why| usage("--since", why))?;
+        let plain = span;
+        if let Some(time) = self.time("--since", &self.since, now)? {
             span.from = Some(Start::Time(time));
         }
-        if let Some(text) = &self.until {
+        if let Some(time) = self.time("--until", &self.until, now)? {
             if span.until.is_some() {
                 bail!(Usage("--until and the end of --offset: give one of them".to_owned()));
             }
-            let time = parse_time(text, now).map_err(|why| usage("--until", why))?;
             span.until = Some(Start::Time(time));
         }
         if is_backwards(span) {
             bail!(Usage("--until lies before the start: give the earlier time first".to_owned()));
         }
-        Ok(span)
+        // The records' own times are a matter of the filter.
+        Ok(if self.own_time { plain } else { span })
     }
 
     /// The records that are wanted.
-    fn filter(&self, _now: Timestamp) -> Result<Filter> {
-        let keys = self.key.iter().map(|key| key.as_bytes().to_vec()).collect();
-        Ok(Filter { keys })
+    fn filter(&self, now: Timestamp) -> Result<Filter> {
+        let header =
+            |text: &String| parse_header(text).map_err(|why| Usage(format!("--header: {why}")));
+        let grep = match &self.grep {
+            Some(text) => Some(
+                Regex::new(text)
+                    .map_err(|error| Usage(format!("--grep: {}", one_line(&error.to_string()))))?,
+            ),
+            None => None,
+        };
+        let own_time = match self.own_time {
+            true => Some((
+                self.time("--since", &self.since, now)?,
+                self.time("--until", &self.until, now)?,
+            )),
+            false => None,
+        };
+        Ok(Filter {
+            keys: self.key.iter().map(|key| key.as_bytes().to_vec()).collect(),
+            headers: self.headers.iter().map(header).collect::<Result<_, Usage>>()?,
+            grep,
+            own_time,
+        })
+    }
+
+    fn time(
+        &self,
+        option: &str,
+        text: &Option<String>,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>> {
+        let parsed = text.as_ref().map(|text| parse_time(text, now)).transpose();
+        Ok(parsed.map_err(|why| Usage(format!("{option}: {why}")))?)
     }
 
     fn interval(&self) -> CommitInterval {

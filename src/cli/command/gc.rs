@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use crate::cli::listing::{Listing, print_json};
 use crate::cli::session::{LogArgument, Session};
+use crate::cli::text::size::human_size;
 use crate::log::Collection;
 use crate::model::{GroupName, Offset};
-use crate::policy::retention::Fate;
+use crate::policy::retention::{Fate, GroupPosition};
 
 /// Delete the segments that every group is done with
 ///
@@ -50,7 +51,7 @@ struct Row<'a> {
     bytes: u64,
     action: &'static str,
     reason: String,
-    held_by: &'a [GroupName],
+    held_by: Vec<&'a GroupName>,
 }
 
 /// Runs the command.
@@ -62,27 +63,46 @@ pub fn run(args: &Gc, session: &Session) -> Result<()> {
     let plan = if args.dry_run {
         log.plan_collection()?
     } else {
+        // Before anything changes: a checkpoint that can't be read forbids it all.
+        log.group_positions()?;
         log.seal_active(args.roll, session.now()?)?;
         log.collect()?
     };
-    if plan.groups == 0 {
-        session.note("no group reads this log, so nothing is done with and nothing goes");
+    if plan.groups.is_empty() {
+        session.note(
+            "no group reads this log, so nothing is deleted: \
+             tapelog seek LOG -g NAME --to latest says that all may go",
+        );
     }
-    match args.json {
-        true => print_json(plan.fates.iter().map(row)),
-        false => table(&plan).print(),
+    if args.json {
+        return print_json(plan.fates.iter().map(|fate| row(fate, &plan.groups)));
+    }
+    let printed = table(&plan, args.dry_run).print();
+    if !args.dry_run {
+        tell_deleted(&plan, session);
+    }
+    printed
+}
+
+/// Says how much went, if anything did.
+fn tell_deleted(plan: &Collection, session: &Session) {
+    let (count, bytes) =
+        plan.deleted().fold((0, 0), |(count, bytes), fate| (count + 1, bytes + fate.segment.bytes));
+    let segments = if count == 1 { "segment" } else { "segments" };
+    if count > 0 {
+        session.note(&format!("deleted {count} {segments}, {}", human_size(bytes)));
     }
 }
 
-fn row(fate: &Fate) -> Row<'_> {
+fn row<'a>(fate: &'a Fate, groups: &'a [GroupPosition]) -> Row<'a> {
     Row {
         first: fate.segment.base,
         next: fate.segment.next,
         records: fate.segment.records,
         bytes: fate.segment.bytes,
         action: action(fate),
-        reason: fate.reason.to_string(),
-        held_by: fate.reason.holders(),
+        reason: fate.why(groups),
+        held_by: fate.holders(groups).collect(),
     }
 }
 
@@ -90,15 +110,19 @@ fn action(fate: &Fate) -> &'static str {
     if fate.reason.deletes() { "delete" } else { "keep" }
 }
 
-fn table(plan: &Collection) -> Listing {
+fn table(plan: &Collection, dry_run: bool) -> Listing {
+    let word = |fate: &Fate| match (fate.reason.deletes(), dry_run) {
+        (true, false) => "deleted",
+        _ => action(fate),
+    };
     let mut listing = Listing::new(&[">FIRST", ">NEXT", ">BYTES", "ACTION", "WHY"]);
     for fate in &plan.fates {
         listing.row([
             fate.segment.base.to_string(),
             fate.segment.next.to_string(),
             fate.segment.bytes.to_string(),
-            action(fate).to_owned(),
-            fate.reason.to_string(),
+            word(fate).to_owned(),
+            fate.why(&plan.groups),
         ]);
     }
     listing

@@ -1,23 +1,30 @@
 //! `tapelog groups`: positions, lag, holder.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
+use crate::cli::failure::end_with;
 use crate::cli::group::complete_group;
 use crate::cli::listing::{Listing, print_json};
 use crate::cli::session::{LogArgument, Session};
-use crate::cli::text::duration::show_duration;
+use crate::cli::text::duration::brief_duration;
 use crate::cli::text::size::human_size;
-use crate::log::{Error, GroupStatus};
+use crate::log::{BadGroup, Error, GroupListing, GroupStatus};
 use crate::model::{GroupName, Offset};
 
 /// Show where the groups are
 ///
 /// POSITION is a group's checkpoint: the next offset to read. LAG is how many records
 /// lie between it and the log end, TIME-LAG how long the first of them has been
-/// waiting, HELD what this group alone keeps gc from deleting, HOLDER who consumes it
-/// now.
+/// waiting, HELD what this group alone keeps gc from deleting (segments shows what
+/// it keeps together with others), HOLDER who consumes it now.
+///
+/// While a group is consumed, POSITION trails what was printed by up to one commit
+/// interval: a second or 10000 records. A group whose checkpoint can't be read is
+/// shown with question marks, and groups ends with 4.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -26,7 +33,8 @@ Examples:
   tapelog groups demo -g old --delete     let gc forget about old
 
 JSON names:
-  group, position, end, lag, lag_ms, holder (or null), held_bytes
+  group, position, end, lag, lag_ms, holder (or null), held_bytes;
+  null for what can't be read of a group
 ")]
 pub struct Groups {
     #[command(flatten)]
@@ -48,58 +56,91 @@ pub struct Groups {
 #[derive(Serialize)]
 struct Row<'a> {
     group: &'a GroupName,
-    position: Offset,
+    position: Option<Offset>,
     end: Offset,
-    lag: u64,
-    lag_ms: u64,
+    lag: Option<u64>,
+    lag_ms: Option<u64>,
     holder: Option<&'a str>,
-    held_bytes: u64,
+    held_bytes: Option<u64>,
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// [`Error::NoGroup`]; what [`crate::log::Log::group_status`] says.
+/// [`Error::NoGroup`]; checkpoints that can't be read, after the listing; what
+/// [`crate::log::Log::group_listing`] says.
 pub fn run(args: &Groups, session: &Session) -> Result<()> {
     let log = session.open(&args.log)?;
     if let (true, Some(group)) = (args.delete, &args.group) {
         return Ok(log.delete_group(group)?);
     }
-    let mut groups = log.group_status(session.now()?)?;
+    let mut groups = log.group_listing(session.now()?)?;
     if let Some(wanted) = &args.group {
-        groups.retain(|status| status.group == *wanted);
-        if groups.is_empty() {
+        groups.good.retain(|status| status.group == *wanted);
+        groups.bad.retain(|bad| bad.group == *wanted);
+        if groups.good.is_empty() && groups.bad.is_empty() {
             return Err(Error::NoGroup(wanted.clone()).into());
         }
     }
-    if args.json { print_json(groups.iter().map(row)) } else { table(&groups).print() }
+    match args.json {
+        true => print_json(rows(&groups))?,
+        false => table(&rows(&groups)).print()?,
+    }
+    end_with(groups.bad.into_iter().map(|bad| bad.why))
+}
+
+/// All groups in the order of their names.
+fn rows(groups: &GroupListing) -> Vec<Row<'_>> {
+    let good = groups.good.iter().map(row);
+    let bad = groups.bad.iter().map(|bad| bad_row(bad, groups.end));
+    let mut rows: Vec<_> = good.chain(bad).collect();
+    rows.sort_by_key(|row| row.group);
+    rows
 }
 
 fn row(status: &GroupStatus) -> Row<'_> {
     Row {
         group: &status.group,
-        position: status.position,
+        position: Some(status.position),
         end: status.end,
-        lag: status.lag,
-        lag_ms: u64::try_from(status.lag_time.as_millis()).unwrap_or(u64::MAX),
+        lag: Some(status.lag),
+        lag_ms: Some(u64::try_from(status.lag_time.as_millis()).unwrap_or(u64::MAX)),
         holder: status.holder.as_deref(),
-        held_bytes: status.held_bytes,
+        held_bytes: Some(status.held_bytes),
     }
 }
 
-fn table(groups: &[GroupStatus]) -> Listing {
+/// A group whose checkpoint can't be read: where it stands is not known.
+fn bad_row(bad: &BadGroup, end: Offset) -> Row<'_> {
+    Row {
+        group: &bad.group,
+        position: None,
+        end,
+        lag: None,
+        lag_ms: None,
+        holder: bad.holder.as_deref(),
+        held_bytes: None,
+    }
+}
+
+fn table(rows: &[Row<'_>]) -> Listing {
     let columns = ["GROUP", ">POSITION", ">END", ">LAG", ">TIME-LAG", ">HELD", "HOLDER"];
     let mut listing = Listing::new(&columns);
-    for status in groups {
+    for row in rows {
         listing.row([
-            status.group.to_string(),
-            status.position.to_string(),
-            status.end.to_string(),
-            status.lag.to_string(),
-            show_duration(status.lag_time),
-            human_size(status.held_bytes),
-            status.holder.clone().unwrap_or_else(|| "-".to_owned()),
+            row.group.to_string(),
+            known(row.position, |position| position.to_string()),
+            row.end.to_string(),
+            known(row.lag, |lag| lag.to_string()),
+            known(row.lag_ms, |ms| brief_duration(Duration::from_millis(ms))),
+            known(row.held_bytes, human_size),
+            row.holder.unwrap_or("-").to_owned(),
         ]);
     }
     listing
+}
+
+/// A cell, or a question mark for what is not known.
+fn known<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "?".to_owned(), show)
 }

@@ -16,6 +16,7 @@ use crate::cli::stream::progress::Progress;
 use crate::cli::stream::shape::{Keys, Shape};
 use crate::cli::stream::signals::Signals;
 use crate::cli::text::escapes::unescape;
+use crate::cli::text::filter::parse_header;
 use crate::cli::text::range::parse_offset;
 use crate::format::batch::MAX_BATCH;
 use crate::format::codec::Compression;
@@ -153,10 +154,9 @@ impl Produce {
         };
         let mut headers = Vec::new();
         for text in &self.headers {
-            let Some((name, value)) = text.split_once('=') else {
-                bail!(Usage(format!("--header {text:?} is no header: give NAME=VALUE")));
-            };
-            push_header(name.as_bytes(), Some(value.as_bytes()), &mut headers);
+            let parsed = parse_header(text).map_err(|why| Usage(format!("--header: {why}")));
+            let (name, value) = parsed?;
+            push_header(&name, Some(&value), &mut headers);
         }
         Ok(Shape { json: self.json, keys, headers, tombstones: self.tombstone, limit })
     }

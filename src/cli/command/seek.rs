@@ -12,6 +12,7 @@ use crate::cli::failure::Usage;
 use crate::cli::group::{GroupArgument, complete_group};
 use crate::cli::listing::{print_json, print_lines};
 use crate::cli::session::{LogArgument, Session};
+use crate::cli::text::count::parse_shift;
 use crate::cli::text::duration::parse_duration;
 use crate::cli::text::range::{parse_offset, parse_start};
 use crate::cli::text::when::parse_time;
@@ -71,7 +72,7 @@ pub struct Seek {
     to_offset: Option<Offset>,
 
     /// Forward by N records, or back if N is negative; stops at the log's ends
-    #[arg(long, value_name = "N", group = "target", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", group = "target", value_parser = parse_shift, allow_hyphen_values = true)]
     shift_by: Option<i64>,
 
     /// To the first record appended at or after TIME
@@ -179,7 +180,7 @@ fn print_move(done: &Move, target: &SeekTarget, json: bool) -> Result<()> {
     let from = from.map_or_else(|| "new".to_owned(), |from| from.to_string());
     // The moment that was sought, so that a zone that was not meant is noticed.
     let moment = match target {
-        SeekTarget::To(Start::Time(time)) => format!(" at {time}"),
+        SeekTarget::To(Start::Time(time)) => format!(", the first record from {time} on"),
         _ => String::new(),
     };
     print_lines([format!("{group}: {from} -> {to}{moment}")])
@@ -189,17 +190,23 @@ fn print_move(done: &Move, target: &SeekTarget, json: bool) -> Result<()> {
 fn offset_in_file(path: &PathBuf, group: &GroupName) -> Result<Offset> {
     let text =
         fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))?;
-    let found = text.lines().find_map(|line| position_in_json(line, group));
-    let found = found.or_else(|| match text.lines().collect::<Vec<_>>().as_slice() {
-        [line] => offset_in_csv(line),
-        _ => None,
-    });
-    match found {
-        Some(offset) => Ok(offset),
-        None => bail!(
-            "{} has no position for group {group}: give lines of groups -J, \
-             or one line topic,partition,offset",
-            path.display()
+    if let Some(offset) = text.lines().find_map(|line| position_in_json(line, group)) {
+        return Ok(offset);
+    }
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let csv: Vec<_> = lines.iter().filter_map(|line| row_of_csv(line)).collect();
+    let path = path.display();
+    match csv.as_slice() {
+        [(0, offset)] if lines.len() == 1 => Ok(*offset),
+        [(partition, _)] if lines.len() == 1 => {
+            bail!("{path} is about partition {partition}: a log has partition 0 only")
+        }
+        [_, ..] => {
+            bail!("{path} has more than one line: give the one topic,partition,offset of this log")
+        }
+        [] => bail!(
+            "{path} has no position for group {group}: give lines of groups -J, \
+             or one line topic,partition,offset"
         ),
     }
 }
@@ -210,10 +217,11 @@ fn position_in_json(line: &str, group: &GroupName) -> Option<Offset> {
     named.then(|| row.get("position")?.as_u64()).flatten().map(Offset::new)
 }
 
-fn offset_in_csv(line: &str) -> Option<Offset> {
+/// The partition and the offset in a line of Kafka's.
+fn row_of_csv(line: &str) -> Option<(u64, Offset)> {
     let fields: Vec<&str> = line.split(',').map(|field| field.trim().trim_matches('"')).collect();
     match fields.as_slice() {
-        [_topic, _partition, offset] => parse_offset(offset).ok(),
+        [_topic, partition, offset] => partition.parse().ok().zip(parse_offset(offset).ok()),
         _ => None,
     }
 }
@@ -234,7 +242,16 @@ mod tests {
             fs::write(&path, text).unwrap();
             assert_eq!(offset_in_file(&path, &group).unwrap(), Offset::new(7));
         }
-        fs::write(&path, "demo,0,7\ndemo,1,8\n").unwrap();
-        assert!(offset_in_file(&path, &group).is_err());
+        let refusals = [
+            ("demo,0,7\ndemo,1,8\n", "more than one line"),
+            ("demo,1,8\n", "partition 1"),
+            ("{\"group\":\"a\",\"position\":1}\n", "no position for group g"),
+            ("demo,x,8\n", "no position for group g"),
+        ];
+        for (text, why) in refusals {
+            fs::write(&path, text).unwrap();
+            let said = offset_in_file(&path, &group).unwrap_err().to_string();
+            assert!(said.contains(why), "{said}");
+        }
     }
 }

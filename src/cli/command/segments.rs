@@ -4,11 +4,13 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
+use crate::cli::failure::end_with;
 use crate::cli::listing::{Listing, print_json, show_time};
 use crate::cli::session::{LogArgument, Session};
 use crate::cli::text::size::human_size;
-use crate::log::{Bounds, Log, SegmentStatus};
-use crate::model::{GroupName, Offset, SegmentState, Timestamp};
+use crate::log::{Bounds, Error, Log, SegmentListing};
+use crate::model::{GroupName, Offset, SegmentFacts, SegmentState, Timestamp};
+use crate::policy::retention::{GroupPosition, names, needed_by};
 
 /// Show the segments, and which groups still need them
 ///
@@ -48,7 +50,7 @@ struct Row<'a> {
     first_time: Option<Timestamp>,
     last_time: Option<Timestamp>,
     state: SegmentState,
-    needed_by: &'a [GroupName],
+    needed_by: Vec<&'a GroupName>,
 }
 
 #[derive(Serialize)]
@@ -64,20 +66,26 @@ struct Summary {
 /// Runs the command.
 ///
 /// # Errors
-/// [`crate::log::Error::Damage`] after the listing; what the disk says.
+/// [`Error::Damage`] and checkpoints that can't be read, after the listing; what the
+/// disk says.
 pub fn run(args: &Segments, session: &Session) -> Result<()> {
     let log = session.open(&args.log)?;
-    let (segments, damage) = log.segment_status()?;
-    match (args.summary, args.json) {
-        (false, false) => table(&segments).print()?,
-        (false, true) => print_json(segments.iter().map(row))?,
-        (true, json) => print_summary(&summary(&log, &segments)?, json)?,
+    if args.summary {
+        // Groups have no part in it, so a bad checkpoint does not disturb.
+        let (segments, damage) = log.segments()?;
+        print_summary(&summary(&log, &segments)?, args.json)?;
+        return end_with(damage.map(Error::from));
     }
-    damage.map_or(Ok(()), |damage| Err(crate::log::Error::from(damage).into()))
+    let SegmentListing { segments, groups, damage, bad_groups } = log.segment_listing()?;
+    match args.json {
+        false => table(&segments, &groups).print()?,
+        true => print_json(segments.iter().map(|facts| row(facts, &groups)))?,
+    }
+    let bad_groups = bad_groups.into_iter().map(|bad| bad.why);
+    end_with(bad_groups.chain(damage.map(Error::from)))
 }
 
-fn row(status: &SegmentStatus) -> Row<'_> {
-    let facts = &status.facts;
+fn row<'a>(facts: &SegmentFacts, groups: &'a [GroupPosition]) -> Row<'a> {
     Row {
         first: facts.base,
         next: facts.next,
@@ -86,16 +94,16 @@ fn row(status: &SegmentStatus) -> Row<'_> {
         first_time: facts.first_time,
         last_time: facts.last_time,
         state: facts.state,
-        needed_by: &status.needed_by,
+        needed_by: needed_by(facts, groups).collect(),
     }
 }
 
-fn table(segments: &[SegmentStatus]) -> Listing {
+fn table(segments: &[SegmentFacts], groups: &[GroupPosition]) -> Listing {
     let columns =
         [">FIRST", ">NEXT", ">RECORDS", ">BYTES", "FIRST-TIME", "LAST-TIME", "STATE", "NEEDED-BY"];
     let mut listing = Listing::new(&columns);
-    for SegmentStatus { facts, needed_by } in segments {
-        let names: Vec<&str> = needed_by.iter().map(GroupName::as_str).collect();
+    for facts in segments {
+        let names = names(needed_by(facts, groups), ",");
         listing.row([
             facts.base.to_string(),
             facts.next.to_string(),
@@ -104,7 +112,7 @@ fn table(segments: &[SegmentStatus]) -> Listing {
             show_time(facts.first_time),
             show_time(facts.last_time),
             state(facts.state).to_owned(),
-            if names.is_empty() { "-".to_owned() } else { names.join(",") },
+            if names.is_empty() { "-".to_owned() } else { names },
         ]);
     }
     listing
@@ -117,12 +125,12 @@ fn state(state: SegmentState) -> &'static str {
     }
 }
 
-fn summary(log: &Log, segments: &[SegmentStatus]) -> Result<Summary> {
+fn summary(log: &Log, segments: &[SegmentFacts]) -> Result<Summary> {
     let Bounds { start, end, durable, .. } = log.bounds()?;
     Ok(Summary {
         segments: segments.len(),
-        records: segments.iter().map(|status| status.facts.records).sum(),
-        bytes: segments.iter().map(|status| status.facts.bytes).sum(),
+        records: segments.iter().map(|facts| facts.records).sum(),
+        bytes: segments.iter().map(|facts| facts.bytes).sum(),
         start,
         end,
         durable,

@@ -53,6 +53,22 @@ pub fn show_duration(duration: Duration) -> String {
     if shown.is_empty() { "0s".to_owned() } else { shown }
 }
 
+/// Shows a duration for people, cut to its two largest units from days to seconds:
+/// `1m13s`, `2s`, `350ms`.
+pub fn brief_duration(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        return show_duration(Duration::from_millis(u64::from(duration.subsec_millis())));
+    }
+    let mut seconds = duration.as_secs();
+    for (unit, second) in [(86_400, 3600), (3600, 60)] {
+        if seconds >= unit {
+            seconds -= seconds % second;
+            break;
+        }
+    }
+    show_duration(Duration::from_secs(seconds))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +150,18 @@ mod tests {
         assert_eq!(shown("0ms"), "0s");
         assert_eq!(shown("90061.000001s"), "1d1h1m1s1us");
         assert!(show_duration(Duration::MAX).starts_with("213503982334601d"));
+    }
+
+    #[test]
+    fn for_people_two_units_are_enough() {
+        let brief = |text| brief_duration(parse_duration(text).unwrap());
+        assert_eq!(brief("73.456s"), "1m13s");
+        assert_eq!(brief("2.9s"), "2s");
+        assert_eq!(brief("350.7ms"), "350ms");
+        assert_eq!(brief("999us"), "0s");
+        assert_eq!(brief("1h2m3s"), "1h2m");
+        assert_eq!(brief("1d59m"), "1d");
+        assert_eq!(brief("90061.5s"), "1d1h");
     }
 
     proptest! {

@@ -1,8 +1,6 @@
 //! Backslash escapes in what is typed: delimiters and the text of a format. A
 //! closed list, because an escape that is quietly kept or dropped changes data.
 
-use std::fmt::Write;
-
 use thiserror::Error;
 
 /// Why a backslash means nothing.
@@ -71,13 +69,12 @@ fn take_hex(text: &str) -> Result<(u8, &str), EscapeFault> {
 /// Backslashes stay single, as they were typed.
 pub fn place(text: &str, at: usize) -> String {
     let before = text.char_indices().take_while(|&(start, _)| start < at).count();
-    let mut shown = format!("at character {} of \"", before + 1);
-    for c in text.chars() {
-        // Writing to a String can't fail.
-        let _ = write!(shown, "{}", visible(c));
-    }
-    shown.push('"');
-    shown
+    format!("at character {} of \"{}\"", before + 1, one_line(text))
+}
+
+/// `text` with what has no shape on a line escaped; backslashes stay single.
+pub fn one_line(text: &str) -> String {
+    text.chars().map(visible).collect()
 }
 
 fn visible(c: char) -> String {

@@ -1,7 +1,9 @@
-//! Values as text and back: times, durations, sizes, places in a log, records. Pure;
-//! what can't be read is told in one line.
+//! Values as text and back: times, durations, sizes, places in a log, records, and
+//! the conditions that pick records. Pure; what can't be read is told in one line.
 
+pub mod count;
 pub mod duration;
+mod encode;
 pub mod escapes;
 pub mod filter;
 pub mod range;

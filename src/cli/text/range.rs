@@ -18,7 +18,7 @@ pub fn parse_span(text: &str, now: Timestamp) -> Result<Span, String> {
             Err(why) => faults.push(why),
         }
     }
-    let one_time = text.strip_prefix('@').is_some_and(is_calendar_time);
+    let one_time = is_calendar_time(text.strip_prefix('@').unwrap_or(text));
     match (spans.as_slice(), faults.as_slice()) {
         ([span], _) => in_order(text, *span),
         ([], faults) if faults.is_empty() || one_time => Err(no_place),
@@ -48,6 +48,9 @@ pub fn parse_start(text: &str, now: Timestamp) -> Result<Start, String> {
     }
     .map_err(|fault| match fault {
         NoNumber::TooLarge => too_large(text),
+        NoNumber::NotDigits if parse_time(text, now).is_ok() => {
+            format!("{text:?} is no place in a log: a time needs an @: @{text}")
+        }
         NoNumber::NotDigits => format!(
             "{text:?} is no place in a log: give earliest, latest, an offset N, \
              -N (the last N), +N (N after the start) or @TIME"
@@ -236,11 +239,16 @@ mod tests {
 
     #[test]
     fn what_names_no_place_is_refused() {
-        for text in ["", "x", "-", "+", "--5", "+-5", "1.5", "1e3", "-1h", "2024-01-01", " 5", "5 "]
-        {
+        for text in ["", "x", "-", "+", "--5", "+-5", "1.5", "1e3", " 5", "5 "] {
             let wanted = format!("{text:?} is no place in a log: give earliest, latest");
             assert!(refused(text).starts_with(&wanted), "{text:?}");
         }
+        for text in ["-1h", "yesterday", "2024-01-01", "2024-01-01T10:20:30"] {
+            let wanted = format!("{text:?} is no place in a log: a time needs an @: @{text}");
+            assert_eq!(refused(text), wanted);
+        }
+        assert!(refused("-2h:-1h").ends_with("a time needs an @: @-2h"));
+        assert!(refused("@16:48").starts_with("\"16\" is too small for Unix seconds"));
         assert!(refused("1:x").starts_with("\"x\" is no place"));
         assert!(refused("x:1").starts_with("\"x\" is no place"));
         for text in [":", "::", "1:2:3", "1::2", "@@5:", "@", "@:", "@5:@@6", "10:20:30"] {
@@ -274,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_range_that_ends_before_it_begins_is_refused() {
-        for text in ["7:3", "@today:yesterday", "@yesterday:500", "+9:+5", "-2:-5"] {
+        for text in ["7:3", "@today:yesterday", "@yesterday:1000000000", "+9:+5", "-2:-5"] {
             let wanted = format!("{text:?} ends before it begins: give the earlier place first");
             assert_eq!(refused(text), wanted);
         }

@@ -13,6 +13,10 @@ const FIRST_MILLIS: i64 = 100_000_000_000;
 /// The end of the year 9999.
 const LAST_MILLIS: i64 = 253_402_300_799_999;
 
+/// Smaller numbers are no seconds since 1970: this many end in 1973. They are more
+/// likely an hour, a year or an offset. Zero stays, as all time begins there.
+const FIRST_SECONDS: i64 = 100_000_000;
+
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Reads a moment: RFC 3339, Unix seconds or milliseconds, how long before `now`
@@ -86,9 +90,13 @@ fn is_number(text: &str) -> bool {
 }
 
 fn unix(digits: &str) -> Option<Timestamp> {
-    let number: i64 = digits.parse().ok()?;
+    let number: i64 = digits.parse().ok().filter(|&number| !is_too_small(number))?;
     let millis = if number >= FIRST_MILLIS { number } else { number * 1000 };
     Some(Timestamp::from_millis(millis))
+}
+
+fn is_too_small(number: i64) -> bool {
+    (1..FIRST_SECONDS).contains(&number)
 }
 
 fn ago(text: &str, now: Timestamp) -> Option<Timestamp> {
@@ -110,6 +118,8 @@ fn has_a_date(moment: Timestamp) -> bool {
 fn refusal(text: &str) -> String {
     let what = if is_calendar_time(text) {
         "is not in the calendar"
+    } else if text.parse().is_ok_and(is_too_small) {
+        "is too small for Unix seconds, which begin at 100000000 here"
     } else if is_number(text) {
         "is beyond the year 9999"
     } else if text.strip_prefix('-').is_some_and(is_number) {
@@ -179,6 +189,9 @@ mod tests {
             ("-1", "has no unit"),
             ("99999999999999999999999", "is beyond the year 9999"),
             ("1704067200000000", "is beyond the year 9999"),
+            ("16", "is too small for Unix seconds, which begin at 100000000 here"),
+            ("2026", "is too small for Unix seconds, which begin at 100000000 here"),
+            ("99999999", "is too small for Unix seconds, which begin at 100000000 here"),
             ("", "is no time"),
         ];
         for (text, what) in bad {
@@ -230,6 +243,7 @@ mod tests {
     #[test]
     fn small_numbers_are_seconds_and_large_ones_milliseconds() {
         assert_eq!(at("0"), "1970-01-01T00:00:00.000Z");
+        assert_eq!(at("100000000"), "1973-03-03T09:46:40.000Z");
         assert_eq!(at("99999999999"), "5138-11-16T09:46:39.000Z");
         assert_eq!(at("100000000000"), "1973-03-03T09:46:40.000Z");
     }

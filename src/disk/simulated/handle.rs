@@ -144,6 +144,13 @@ impl DiskLock for SimulatedLock {
         Ok(state.locks.try_acquire(self.handle.inode, self.handle.holder, mode))
     }
 
+    fn acquire(&self, mode: LockMode) -> io::Result<()> {
+        while !self.try_acquire(mode)? {
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
     fn release(&self) -> io::Result<()> {
         let mut state = self.handle.state();
         state.faults.meet(Class::Lock)?;

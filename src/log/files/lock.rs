@@ -1,7 +1,9 @@
 //! Waiting for the log's kernel locks. They go with their holder, however it
 //! ends, so nothing here ever looks at a process id.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use crate::disk::{DiskLock, LockMode};
@@ -12,6 +14,8 @@ use crate::log::note::Note;
 
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
+/// An append is short: so long it is enough to look again and again.
+const HURRY: Duration = Duration::from_millis(1);
 /// After this long a waiting writer says so.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -36,22 +40,45 @@ impl Drop for Held<'_> {
 impl AppendLock {
     pub(crate) fn of(home: &Home) -> Result<AppendLock> {
         let path = home.path(file_name::LOCK);
-        let lock = home.disk().lock(&path).map_err(Error::io("open", &path))?;
-        Ok(AppendLock { lock, path })
+        let lock = match home.disk().lock(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                // Holds nothing, so it can be made anew; if another process does, that is it.
+                let _ = home.disk().create_new(&path);
+                home.disk().lock(&path)
+            }
+            opened => opened,
+        };
+        Ok(AppendLock { lock: lock.map_err(Error::io("open", &path))?, path })
     }
 
     /// Takes the lock, waiting as long as it needs; says so after a second.
     pub(crate) fn acquire(&self, home: &Home) -> Result<Held<'_>> {
-        if !self.wait(LockMode::Exclusive, PATIENCE)? {
-            home.tell(&Note::WaitingForLock(self.path.clone()));
-            while !self.wait(LockMode::Exclusive, Duration::from_secs(3600))? {}
+        if !self.wait(LockMode::Exclusive, HURRY)? {
+            self.queue(home)?;
         }
         let held = Held(self.lock.as_ref());
         if self.lock.is_at(&self.path).map_err(Error::io("look at", &self.path))? {
             return Ok(held);
         }
-        let source = std::io::Error::new(std::io::ErrorKind::NotFound, "the log was removed");
+        let source = std::io::Error::new(ErrorKind::NotFound, "the log was removed");
         Err(Error::Io { action: "lock", path: self.path.clone(), source })
+    }
+
+    /// Stands in the system's queue for the lock, which is fair; says so after a second.
+    fn queue(&self, home: &Home) -> Result<()> {
+        let (taken, told) = mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(move || taken.send(self.lock.acquire(LockMode::Exclusive)));
+            if told.recv_timeout(PATIENCE).is_err() {
+                home.tell(&Note::WaitingForLock(self.path.clone()));
+                let _ = told.recv();
+            }
+        });
+        // The thread has ended, and with it the wait.
+        match self.lock.try_acquire(LockMode::Exclusive).map_err(Error::io("lock", &self.path))? {
+            true => Ok(()),
+            false => Err(Error::io("lock", &self.path)(ErrorKind::WouldBlock.into())),
+        }
     }
 
     /// Takes the lock if nobody has it in the way.
@@ -63,6 +90,11 @@ impl AppendLock {
     /// Takes the lock shared if no append is in progress: for a reader's second look.
     pub(crate) fn try_shared(&self) -> Result<Option<Held<'_>>> {
         self.try_acquire(LockMode::Shared)
+    }
+
+    /// Takes the lock shared within `limit`.
+    pub(crate) fn wait_shared(&self, limit: Duration) -> Result<Option<Held<'_>>> {
+        Ok(self.wait(LockMode::Shared, limit)?.then(|| Held(self.lock.as_ref())))
     }
 
     fn wait(&self, mode: LockMode, limit: Duration) -> Result<bool> {

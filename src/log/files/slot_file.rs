@@ -81,9 +81,15 @@ impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
         &self.slots.newest.state
     }
 
-    /// Whether somebody else wrote the file since; if so, the caller opens it anew.
+    /// Whether somebody else wrote the file since, or put another in its place; if so,
+    /// the caller opens it anew.
     pub(crate) fn has_changed(&self) -> Result<bool> {
-        Ok(read(self.file.as_ref(), &self.path)? != self.bytes)
+        Ok(!self.is_in_place()? || read(self.file.as_ref(), &self.path)? != self.bytes)
+    }
+
+    /// Whether the file still has its name.
+    pub(crate) fn is_in_place(&self) -> Result<bool> {
+        self.file.is_at(&self.path).map_err(Error::io("look at", &self.path))
     }
 
     /// Writes a new state, which a power cut may lose until [`sync`](Self::sync).

@@ -57,9 +57,7 @@ pub(crate) fn for_writer(log: &Log, base: Offset, end: Position) -> Option<Index
 /// Makes the index of a segment anew, if the lock can be had at once.
 pub(crate) fn repair(log: &Log, base: Offset) -> Result<()> {
     let lock = AppendLock::of(&log.home)?;
-    if lock.try_acquire(LockMode::Exclusive)?.is_none() {
-        return Ok(());
-    }
+    let Some(_held) = lock.try_acquire(LockMode::Exclusive)? else { return Ok(()) };
     let segment = match log.home.open_segment(base, Access::Read) {
         Ok(segment) => segment,
         Err(_) => return Ok(()),
@@ -68,7 +66,7 @@ pub(crate) fn repair(log: &Log, base: Offset) -> Result<()> {
     let end = Position::new(length);
     if emptied(log, base).and_then(|index| fill(log, base, segment, index, end)).is_ok() {
         log.home.tell(&Note::IndexRebuilt(log.home.path(file_name::index(base))));
-        let _ = super::table::refresh(log);
+        let _ = super::table_file::refresh(log);
     }
     Ok(())
 }

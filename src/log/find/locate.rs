@@ -33,8 +33,7 @@ pub(crate) fn reader_at(
 
 /// The first offset appended at or after `time`; beyond the last good batch if there is none.
 pub(crate) fn first_at(log: &Log, time: Timestamp) -> Result<Offset> {
-    let table = SegmentTable::load(log)?;
-    let base = table.find_time(time).map_or(table.active, |facts| facts.base);
+    let base = SegmentTable::load(log)?.holder_at(log, time)?;
     let find = |index: &Index| index.find_time(time);
     let reader = scan(log, base, find, |header| header.append_time < time)?;
     Ok(reader.map_or(base, |reader| reader.next_offset()))
@@ -89,8 +88,9 @@ fn scan(
         _ => (Position::ZERO, base),
     };
     let mut reader = SegmentReader::new(file, log.id, base, position, offset);
-    skip(log, &mut reader, &before)?;
-    let short = reader.position().since(position) >= INDEX_INTERVAL;
+    let last = skip(log, &mut reader, &before)?;
+    // Some batch that was passed should have had an entry.
+    let short = last.is_some_and(|last| last.since(position) >= INDEX_INTERVAL);
     if matches!(hint, Hint::Wrong) || (short && !matches!(hint, Hint::Unreadable)) {
         index_upkeep::repair(log, base)?;
     }
@@ -102,10 +102,21 @@ fn scan(
     Ok(Some(reader))
 }
 
-fn skip(log: &Log, reader: &mut SegmentReader, before: impl Fn(&Header) -> bool) -> Result<()> {
+/// Passes every batch that is `before` the place wanted; says where the last one began.
+fn skip(
+    log: &Log,
+    reader: &mut SegmentReader,
+    before: impl Fn(&Header) -> bool,
+) -> Result<Option<Position>> {
     let path = log.home.segment_path(reader.segment());
-    while reader.skip_if(&before).map_err(Error::io("read", &path))?.is_some() {}
-    Ok(())
+    let mut last = None;
+    loop {
+        let position = reader.position();
+        match reader.skip_if(&before).map_err(Error::io("read", &path))? {
+            Some(_) => last = Some(position),
+            None => return Ok(last),
+        }
+    }
 }
 
 /// What the index has to say.
@@ -169,6 +180,17 @@ mod tests {
             assert_eq!(first(&fixture, millis), millis as u64);
         }
         assert_eq!((first(&fixture, -5), first(&fixture, 1000)), (0, 60));
+    }
+
+    #[test]
+    fn a_healthy_index_is_left_alone_wherever_one_looks() {
+        let fixture = fixture(1 << 20);
+        fixture.append(2000);
+        for offset in [0, 700, 1999, 2000] {
+            assert!(fixture.read(offset).is_ok());
+            first(&fixture, offset as i64);
+        }
+        assert_eq!(fixture.told(), []);
     }
 
     #[test]

@@ -4,4 +4,6 @@
 pub(crate) mod index_upkeep;
 pub(crate) mod locate;
 pub(crate) mod table;
+pub(crate) mod table_file;
+mod table_list;
 pub(crate) mod tail;

@@ -1,21 +1,11 @@
-//! The table of sealed segments: which segment holds an offset or a moment, without
-//! listing the directory. Kept in `segments.index`, which is derived: while the
-//! directory's stamp is the one that the file names, the file is complete;
-//! otherwise the directory is listed, each segment that the file does not know is
-//! surveyed, and the file is written anew if that can be done at once.
+//! The sealed segments of a log: which one holds an offset or a moment. From the file
+//! `segments.index` while that is complete, else from the directory itself.
 
-use std::path::PathBuf;
-
-use super::tail::open_if_there;
-use crate::disk::{Access, DiskFile, LockMode, read_full, write_all};
-use crate::format::file_name;
-use crate::format::segment_row::{ROW_LEN, TableHeader, decode_row, encode_row};
+use super::table_file::{self, StoredRows};
+use super::table_list;
 use crate::log::Log;
-use crate::log::error::{Damage, Error, OutOfRange, Result};
-use crate::log::files::lock::AppendLock;
-use crate::log::home::Home;
-use crate::model::{LogId, Offset, Position, SegmentFacts, Timestamp};
-use crate::segment::survey;
+use crate::log::error::{Damage, OutOfRange, Result};
+use crate::model::{Offset, SegmentFacts, Timestamp};
 
 /// The sealed segments of a log as they were when the table was loaded.
 #[derive(Debug)]
@@ -29,110 +19,56 @@ pub(crate) struct SegmentTable {
 
 #[derive(Debug)]
 enum Rows {
-    /// In the file, which is complete.
-    Stored { file: Box<dyn DiskFile>, header: TableHeader, log: LogId },
-    /// From the directory.
+    Stored(StoredRows),
     Listed(Vec<SegmentFacts>),
 }
 
 impl SegmentTable {
     /// The table of `log`.
     pub(crate) fn load(log: &Log) -> Result<SegmentTable> {
-        if let Some(table) = Self::current(log)? {
-            return Ok(table);
+        match table_file::current(log)? {
+            Some(table) => Ok(table),
+            None => Self::load_anew(log),
         }
-        let lock = AppendLock::of(&log.home)?;
-        let held = lock.try_acquire(LockMode::Exclusive)?;
-        let (table, stamp) = Self::listed(log)?;
-        if held.is_some() && table.damage.is_none() {
-            // Derived, so that a disk that takes no more is no reason to fail.
-            let _ = table.save(log, stamp);
-        }
-        Ok(table)
     }
 
     /// The table of `log` for a writer, who holds the append lock.
     pub(crate) fn load_locked(log: &Log) -> Result<SegmentTable> {
-        if let Some(table) = Self::current(log)? {
+        if let Some(table) = table_file::current(log)? {
             return Ok(table);
         }
-        let (table, stamp) = Self::listed(log)?;
-        if table.damage.is_none() {
-            let _ = table.save(log, stamp);
-        }
+        let (table, stamp) = table_list::list_locked(log)?;
+        // Derived, so that a disk that takes no more is no reason to fail.
+        let _ = table_file::save(log, &table, stamp);
         Ok(table)
     }
 
-    /// The stored table, if it is complete.
-    fn current(log: &Log) -> Result<Option<SegmentTable>> {
-        let stored = Self::stored(log)?;
-        Ok(stored.filter(|(table, stamp)| table.stamp() == Some(*stamp)).map(|(table, _)| table))
+    /// The table from the directory, whatever the file says; the file is mended if
+    /// that can be done at once.
+    fn load_anew(log: &Log) -> Result<SegmentTable> {
+        let (table, stamp) = table_list::list(log)?;
+        table_file::save_unless_busy(log, &table, stamp);
+        Ok(table)
     }
 
-    /// The stored table, complete or not, and the directory's stamp now.
-    fn stored(log: &Log) -> Result<Option<(SegmentTable, u64)>> {
-        let stamp = stamp(&log.home)?;
-        let path = path(&log.home);
-        let Ok(file) = log.home.disk().open(&path, Access::Read) else { return Ok(None) };
-        let Ok(Some(header)) = read_header(file.as_ref(), log.id) else { return Ok(None) };
-        let rows = Rows::Stored { file, header, log: log.id };
-        Ok(Some((SegmentTable { rows, active: header.next, damage: None }, stamp)))
+    /// The table that a complete file holds.
+    pub(crate) fn stored(rows: StoredRows) -> SegmentTable {
+        SegmentTable { active: rows.next(), rows: Rows::Stored(rows), damage: None }
     }
 
-    fn stamp(&self) -> Option<u64> {
-        match &self.rows {
-            Rows::Stored { header, .. } => Some(header.stamp),
-            Rows::Listed(_) => None,
-        }
-    }
-
-    /// The table from the directory, using what the stored one still knows.
-    fn listed(log: &Log) -> Result<(SegmentTable, u64)> {
-        let stamp = stamp(&log.home)?;
-        let start = log.start()?;
-        let bases: Vec<Offset> =
-            log.home.list_segments()?.into_iter().filter(|&base| base >= start).collect();
-        let old = Self::stored(log)?.map(|(table, _)| table);
-        let mut damage = None;
-        let mut rows = Vec::with_capacity(bases.len());
-        for pair in bases.windows(2) {
-            let known = old.as_ref().and_then(|old| old.find(pair[0]));
-            let known = known.filter(|facts| facts.base == pair[0] && facts.next == pair[1]);
-            let facts = match known {
-                Some(facts) => facts,
-                None => survey_sealed(log, pair[0], pair[1], &mut damage)?,
-            };
-            rows.push(facts);
-        }
-        let active = bases.last().copied().unwrap_or(start);
-        Ok((SegmentTable { rows: Rows::Listed(rows), active, damage }, stamp))
-    }
-
-    /// Writes the table, which is complete while the directory's stamp is `stamp`.
-    fn save(&self, log: &Log, stamp: u64) -> Result<()> {
-        let path = path(&log.home);
-        let (file, stamp) = match log.home.disk().open(&path, Access::ReadWrite) {
-            Ok(file) => (file, stamp),
-            Err(_) => {
-                let made = log.home.disk().create_new(&path).map_err(Error::io("create", &path))?;
-                (made, self::stamp(&log.home)?)
-            }
-        };
-        let header = TableHeader { stamp, rows: self.len(), next: self.active, generation: stamp };
-        let mut bytes = header.encode(log.id).to_vec();
-        for number in 0..self.len() {
-            if let Some(row) = self.row(number) {
-                bytes.extend_from_slice(&encode_row(&row, log.id, stamp, number));
-            }
-        }
-        write_all(file.as_ref(), &[&bytes], 0).map_err(Error::io("write", &path))?;
-        file.set_len(bytes.len() as u64).map_err(Error::io("cut", &path))
+    /// The table of these segments.
+    pub(crate) fn of(
+        rows: Vec<SegmentFacts>,
+        active: Offset,
+        damage: Option<Damage>,
+    ) -> SegmentTable {
+        SegmentTable { rows: Rows::Listed(rows), active, damage }
     }
 
     /// How many sealed segments there are.
     pub(crate) fn len(&self) -> u64 {
         match &self.rows {
-            Rows::Stored { header, .. } => header.rows,
+            Rows::Stored(rows) => rows.len(),
             Rows::Listed(rows) => rows.len() as u64,
         }
     }
@@ -142,151 +78,85 @@ impl SegmentTable {
     pub(crate) fn row(&self, number: u64) -> Option<SegmentFacts> {
         match &self.rows {
             Rows::Listed(rows) => rows.get(usize::try_from(number).ok()?).cloned(),
-            Rows::Stored { file, header, log } => {
-                let mut bytes = [0; ROW_LEN];
-                let at = (number + 1) * ROW_LEN as u64;
-                let read = read_full(file.as_ref(), &mut bytes, at).ok()?;
-                let whole = read == ROW_LEN && number < header.rows;
-                whole.then(|| decode_row(&bytes, *log, header.generation, number))?
-            }
+            Rows::Stored(rows) => rows.row(number),
         }
     }
 
-    /// The sealed segments from the one that holds `start` on, oldest first.
-    fn rows_from(&self, start: Offset) -> impl Iterator<Item = SegmentFacts> {
-        let first = self.count_where(|facts| facts.next <= start);
-        (first..self.len()).filter_map(|number| self.row(number))
-    }
-
-    /// The sealed segment that holds `offset`.
-    pub(crate) fn find(&self, offset: Offset) -> Option<SegmentFacts> {
-        let facts = self.row(self.count_where(|facts| facts.next <= offset))?;
-        (facts.base <= offset).then_some(facts)
-    }
-
-    /// The base offset of the segment that holds `offset`, or will hold it. A table
-    /// whose file turns out to be garbage is replaced by one from the directory.
+    /// The base offset of the segment that holds `offset`, or will hold it.
     pub(crate) fn holder_of(&mut self, log: &Log, offset: Offset) -> Result<Offset> {
         for _ in 0..2 {
-            if let Some(facts) = self.find(offset) {
-                return Ok(facts.base);
-            }
             if offset >= self.active {
                 return Ok(self.active);
             }
-            *self = Self::listed(log)?.0;
+            match self.first_where(|facts| facts.next > offset) {
+                Some(Some(facts)) if facts.base <= offset => return Ok(facts.base),
+                _ => *self = Self::load_anew(log)?,
+            }
         }
         let bounds = log.bounds()?;
         Err(OutOfRange::before_start(offset, bounds.start, bounds.end).into())
     }
 
-    /// Every sealed segment, oldest first, each beginning where the one before it ends.
-    pub(crate) fn all(&mut self, log: &Log, start: Offset) -> Result<Vec<SegmentFacts>> {
-        let rows: Vec<SegmentFacts> = self.rows_from(start).collect();
-        let ends = std::iter::once(start).chain(rows.iter().map(|facts| facts.next));
-        let begins = rows.iter().map(|facts| facts.base).chain([self.active]);
-        if ends.eq(begins) {
-            return Ok(rows);
+    /// The base offset of the first segment that can hold a record appended at or after `time`.
+    pub(crate) fn holder_at(&mut self, log: &Log, time: Timestamp) -> Result<Offset> {
+        let reaches = |facts: &SegmentFacts| facts.last_time.is_some_and(|last| last >= time);
+        let mut found = self.first_where(reaches);
+        if found.is_none() {
+            *self = Self::load_anew(log)?;
+            found = self.first_where(reaches);
         }
-        *self = Self::listed(log)?.0;
-        Ok(self.rows_from(start).collect())
+        Ok(found.flatten().map_or(self.active, |facts| facts.base))
     }
 
-    /// The first sealed segment with a record appended at or after `time`.
-    pub(crate) fn find_time(&self, time: Timestamp) -> Option<SegmentFacts> {
-        self.row(self.count_where(|facts| facts.last_time.is_none_or(|last| last < time)))
+    /// Every sealed segment from the one that begins at `start` on, oldest first, each
+    /// beginning where the one before it ends, the last one ending at `active`.
+    pub(crate) fn all(&mut self, log: &Log, start: Offset) -> Result<Vec<SegmentFacts>> {
+        if let Some(rows) = self.rows_from(start) {
+            let ends = std::iter::once(start).chain(rows.iter().map(|facts| facts.next));
+            let begins = rows.iter().map(|facts| facts.base).chain([self.active]);
+            if ends.eq(begins) {
+                return Ok(rows);
+            }
+        }
+        *self = Self::load_anew(log)?;
+        Ok(self.rows_from(start).unwrap_or_default())
+    }
+
+    fn rows_from(&self, start: Offset) -> Option<Vec<SegmentFacts>> {
+        let first = self.count_before(|facts| facts.next > start)?;
+        (first..self.len()).map(|number| self.row(number)).collect()
     }
 
     /// The base offset of the segment after the one at `base`, if both are known.
     pub(crate) fn base_after(&self, base: Offset) -> Option<Offset> {
-        self.find(base).filter(|facts| facts.base == base).map(|facts| facts.next)
+        let facts = self.first_where(|facts| facts.next > base)??;
+        (facts.base == base).then_some(facts.next)
     }
 
-    /// How many rows, counted from the first, `holds` is true for.
-    fn count_where(&self, holds: impl Fn(&SegmentFacts) -> bool) -> u64 {
+    /// The first segment that `holds` is true for, as it is for all after it: the inner
+    /// `None` if there is none, the outer one if a row is garbage.
+    fn first_where(&self, holds: impl Fn(&SegmentFacts) -> bool) -> Option<Option<SegmentFacts>> {
+        let number = self.count_before(holds)?;
+        if number == self.len() { Some(None) } else { self.row(number).map(Some) }
+    }
+
+    /// How many segments come before the first one that `holds` is true for; `None` if
+    /// a row is garbage.
+    fn count_before(&self, holds: impl Fn(&SegmentFacts) -> bool) -> Option<u64> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.row(middle) {
-                Some(facts) if holds(&facts) => low = middle + 1,
-                _ => high = middle,
-            }
+            if holds(&self.row(middle)?) { high = middle } else { low = middle + 1 }
         }
-        low
+        Some(low)
     }
-}
-
-/// Whether the stored table is complete now, so that [`add`] may follow.
-pub(crate) fn is_current(log: &Log) -> Result<bool> {
-    Ok(SegmentTable::current(log)?.is_some())
-}
-
-/// Adds the newly sealed segment to a table that was complete before the segment
-/// after it was made. The caller holds the append lock.
-pub(crate) fn add(log: &Log, sealed: &SegmentFacts) -> Result<()> {
-    let path = path(&log.home);
-    let file = log.home.open(&path, Access::ReadWrite)?;
-    let header = read_header(file.as_ref(), log.id).map_err(Error::io("read", &path))?;
-    let Some(old) = header.filter(|header| header.next == sealed.base) else {
-        return refresh(log);
-    };
-    let row = encode_row(sealed, log.id, old.generation, old.rows);
-    let at = (old.rows + 1) * ROW_LEN as u64;
-    write_all(file.as_ref(), &[&row], at).map_err(Error::io("write", &path))?;
-    let new =
-        TableHeader { stamp: stamp(&log.home)?, rows: old.rows + 1, next: sealed.next, ..old };
-    write_all(file.as_ref(), &[&new.encode(log.id)], 0).map_err(Error::io("write", &path))
-}
-
-/// Writes the table anew from the directory. The caller holds the append lock.
-pub(crate) fn refresh(log: &Log) -> Result<()> {
-    let (table, stamp) = SegmentTable::listed(log)?;
-    // A table that is saved says that the names are in order.
-    if table.damage.is_some() { Ok(()) } else { table.save(log, stamp) }
-}
-
-/// The facts of a sealed segment that no table knows; it must reach to `next`.
-fn survey_sealed(
-    log: &Log,
-    base: Offset,
-    next: Offset,
-    damage: &mut Option<Damage>,
-) -> Result<SegmentFacts> {
-    let path = log.home.segment_path(base);
-    let Some(file) = open_if_there(&log.home, base)? else {
-        return Err(super::tail::missing_segment(&log.home, base, base));
-    };
-    let mut facts = survey(file, log.id, base).map_err(Error::io("read", &path))?;
-    if facts.next != next {
-        let what = match facts.next.since(base) {
-            0 => "nothing in it belongs there".to_owned(),
-            _ => format!("it reaches to offset {}, but the next segment is {next}", facts.next),
-        };
-        let found = Damage { path, position: Position::ZERO, offset: facts.next.min(next), what };
-        damage.get_or_insert(found);
-        facts.next = next;
-        facts.records = facts.records.min(next.since(base));
-    }
-    Ok(facts)
-}
-
-fn path(home: &Home) -> PathBuf {
-    home.path(file_name::SEGMENT_TABLE)
-}
-
-fn stamp(home: &Home) -> Result<u64> {
-    home.disk().dir_stamp(home.dir()).map_err(Error::io("look at", home.dir()))
-}
-
-fn read_header(file: &dyn DiskFile, log: LogId) -> std::io::Result<Option<TableHeader>> {
-    let mut bytes = [0; ROW_LEN];
-    let read = read_full(file, &mut bytes, 0)?;
-    Ok((read == ROW_LEN).then(|| TableHeader::decode(&bytes, log)).flatten())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::segment_row::ROW_LEN;
+    use crate::log::Error;
     use crate::log::fixture::fixture;
     use std::path::Path;
 
@@ -315,6 +185,34 @@ mod tests {
             assert_eq!(bases(&fixture.log), good);
             assert_eq!(fixture.read(17).unwrap(), (17..40).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn h016_moments_are_found_though_any_row_is_garbage() {
+        let fixture = fixture(512);
+        fixture.append(60);
+        let stored = fixture.disk.read_file(Path::new(TABLE)).unwrap();
+        for row in 1..stored.len() / ROW_LEN {
+            for millis in [0, 17, 30, 57] {
+                let mut bad = stored.clone();
+                bad[row * ROW_LEN + 9] ^= 1;
+                fixture.disk.write_file(Path::new(TABLE), &bad).unwrap();
+                let time = Timestamp::from_millis(millis);
+                let found = crate::log::find::locate::first_at(&fixture.log, time).unwrap();
+                assert_eq!(found.get(), millis as u64, "row {row}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_roll_that_was_killed_before_its_table_leaves_none_to_trust() {
+        let fixture = fixture(512);
+        fixture.append(20);
+        let bases_then = bases(&fixture.log);
+        // As the table was, with the stamp that it would have on a coarse clock.
+        crate::log::find::table_file::invalidate(&fixture.log).unwrap();
+        assert!(crate::log::find::table_file::current(&fixture.log).unwrap().is_none());
+        assert_eq!(bases(&fixture.log), bases_then);
     }
 
     #[test]

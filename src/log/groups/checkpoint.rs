@@ -8,7 +8,7 @@ use super::holder;
 use crate::disk::{Access, DiskLock, LockMode};
 use crate::format::file_name;
 use crate::format::state::CheckpointState;
-use crate::log::error::{Error, Result};
+use crate::log::error::{Error, Result, ways_out};
 use crate::log::files::lock;
 use crate::log::files::slot_file::SlotFile;
 use crate::log::files::whole_file;
@@ -45,7 +45,8 @@ impl Checkpoint {
     ) -> Result<Option<Checkpoint>> {
         let path = path(log, group);
         let Some(lock) = take_lock(log, group, &path, patience)? else { return Ok(None) };
-        let mut file = SlotFile::<CheckpointState>::open(&log.home, &path, Access::ReadWrite)?;
+        let file = SlotFile::<CheckpointState>::open(&log.home, &path, Access::ReadWrite);
+        let mut file = file.map_err(|error| with_ways_out(log, group, error))?;
         is_of(log, group, &path, file.state())?;
         // So that the newer slot is durable before the older one is written over.
         file.sync()?;
@@ -64,6 +65,10 @@ impl Checkpoint {
 
     /// Stores where the group goes on; a power cut may take it back until [`sync`](Self::sync).
     pub(crate) fn store(&mut self, log: &Log, progress: Progress, now: Timestamp) -> Result<()> {
+        if !self.file.is_in_place()? {
+            // Somebody removed the file, though not by deleting the group, which waits.
+            return Err(Error::NoGroup(self.file.state().group.clone()));
+        }
         if self.durable < progress.next {
             self.durable = ensure_durable(log, progress.next)?;
         }
@@ -91,13 +96,20 @@ pub(crate) fn read(log: &Log, group: &GroupName) -> Result<Option<CheckpointStat
             Ok(Some(state))
         }
         Err(error) if error.is_not_found() => Ok(None),
-        Err(Error::Unreadable { path, what }) => Err(unreadable(path, &what)),
-        Err(error) => Err(error),
+        Err(error) => Err(with_ways_out(log, group, error)),
     }
 }
 
-fn unreadable(path: PathBuf, what: &str) -> Error {
-    Error::Unreadable { path, what: format!("{what}; seek gives the group a new checkpoint") }
+/// Says what mends the checkpoint, if it is that which can't be read.
+fn with_ways_out(log: &Log, group: &GroupName, error: Error) -> Error {
+    match error {
+        Error::Unreadable { path, what } => unreadable(log, group, path, &what),
+        other => other,
+    }
+}
+
+fn unreadable(log: &Log, group: &GroupName, path: PathBuf, what: &str) -> Error {
+    Error::Unreadable { path, what: format!("{what}: {}", ways_out(log.home.dir(), group)) }
 }
 
 /// Makes the checkpoint of a new group, durably. The caller holds the shared lock
@@ -157,11 +169,13 @@ fn take_lock(
 /// A checkpoint copied from another group or log is none of this one's.
 fn is_of(log: &Log, group: &GroupName, path: &Path, state: &CheckpointState) -> Result<()> {
     if state.log != log.id {
-        return Err(OutOfRange::OtherLog { group: group.clone() }.into());
+        let (dir, checkpoint) = (log.home.dir().to_owned(), path.to_owned());
+        let group = group.clone();
+        return Err(OutOfRange::OtherLog { log: dir, group, checkpoint }.into());
     }
     if state.group != *group {
         let what = format!("it is the checkpoint of group {}", state.group);
-        return Err(unreadable(path.to_owned(), &what));
+        return Err(unreadable(log, group, path.to_owned(), &what));
     }
     Ok(())
 }

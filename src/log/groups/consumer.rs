@@ -1,7 +1,7 @@
 //! Consuming as a group, one process at a time; making a group; committing by hand.
 
 use super::checkpoint::{self, COMMIT_PATIENCE, Checkpoint, Progress};
-use super::holder::Holder;
+use super::holder::{self, Holder};
 use super::status::GroupsLock;
 use crate::disk::LockMode;
 use crate::format::state::CheckpointState;
@@ -128,14 +128,23 @@ pub(crate) fn make_group(
     Ok(next)
 }
 
+/// Tells whoever commits by hand that the consumer does it already.
+fn by_hand(log: &Log, group: &GroupName, error: Error) -> Error {
+    match (error, holder::name(log, group)) {
+        (Error::Busy { .. }, Some(holder)) => Error::CommitsItself { group: group.clone(), holder },
+        (error, _) => error,
+    }
+}
+
 impl Log {
     /// Stores a checkpoint by hand, durably, making the group if it is new.
     ///
     /// # Errors
-    /// [`OutOfRange`] outside the log or behind the checkpoint; [`Error::Busy`] while
-    /// another process moves it; what the disk says.
+    /// [`OutOfRange`] outside the log or behind the checkpoint; [`Error::CommitsItself`]
+    /// or [`Error::Busy`] while another process moves it; what the disk says.
     pub fn commit(&self, group: &GroupName, next: Offset, now: Timestamp) -> Result<()> {
-        let Some(mut checkpoint) = Checkpoint::take(self, group, COMMIT_PATIENCE)? else {
+        let taken = Checkpoint::take(self, group, COMMIT_PATIENCE);
+        let Some(mut checkpoint) = taken.map_err(|error| by_hand(self, group, error))? else {
             return make_group(self, group, Start::At(next), now).map(drop);
         };
         let bounds = self.bounds()?;

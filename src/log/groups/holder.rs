@@ -26,6 +26,7 @@ impl Holder {
     /// Takes the group, if nobody has it.
     pub(crate) fn take(log: &Log, group: &GroupName) -> Result<Holder> {
         let path = log.home.groups_dir().join(file_name::holder(group));
+        make_groups_dir(log)?;
         loop {
             match log.home.disk().create_new(&path) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -51,6 +52,16 @@ impl Holder {
         let file = self.log.home.open(&path, Access::ReadWrite)?;
         file.set_len(0).map_err(Error::io("write", &path))?;
         write_all(file.as_ref(), &[holder.as_bytes(), b"\n"], 0).map_err(Error::io("write", &path))
+    }
+}
+
+/// Makes the directory of groups, which a copy of the log may have lost when it was empty.
+pub(crate) fn make_groups_dir(log: &Log) -> Result<()> {
+    let dir = log.home.groups_dir();
+    match log.home.disk().create_dir(&dir) {
+        Ok(()) => log.home.sync_dir(log.home.dir()),
+        // There already, or a disk that can't be written, which the next step tells.
+        Err(_) => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Moving a checkpoint by hand, and the history that lets a move be taken back.
-//! Every seek adds one line of JSON to the group's history before the checkpoint
-//! moves; a line that a crash left without its move takes back nothing.
+//! Every seek that moves adds one line of JSON to the group's history before the
+//! checkpoint moves; a line that a crash left without its move takes back nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +85,10 @@ impl Log {
         let _shared = GroupsLock::take(self, LockMode::Shared)?;
         let planned = self.plan_seek(group, target)?;
         let undo = *target == SeekTarget::Undo;
-        self.write_down(group, &Line { at: now, from: planned.from, to: planned.to, undo })?;
+        // What does not move is no step for an undo; an undo that does not is one done.
+        if undo || planned.from != Some(planned.to) {
+            self.write_down(group, &Line { at: now, from: planned.from, to: planned.to, undo })?;
+        }
         let before = checkpoint::time_before(self, planned.to, &self.bounds()?)?;
         let progress = Progress { next: planned.to, before };
         match taken {

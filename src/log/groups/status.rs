@@ -1,9 +1,11 @@
-//! The groups of a log: which there are, where they stand, who has them.
+//! The groups of a log: which there are, where they stand, who has them. gc asks
+//! strictly: one checkpoint that can't be read, and nothing is known. Listings show
+//! the other groups all the same.
 
 use std::time::Duration;
 
 use super::checkpoint::{self, COMMIT_PATIENCE, Checkpoint};
-use super::holder::{self, Holder};
+use super::holder::{self, Holder, make_groups_dir};
 use crate::disk::{Access, DiskLock, LockMode};
 use crate::format::file_name;
 use crate::log::Log;
@@ -35,6 +37,28 @@ pub struct GroupStatus {
     pub held_bytes: u64,
 }
 
+/// A group whose checkpoint is of no use.
+#[derive(Debug)]
+pub struct BadGroup {
+    /// Its name.
+    pub group: GroupName,
+    /// Who consumes it now.
+    pub holder: Option<String>,
+    /// What is wrong, and what mends it.
+    pub why: Error,
+}
+
+/// Where the groups stand, as far as that can be read.
+#[derive(Debug)]
+pub struct GroupListing {
+    /// The log end.
+    pub end: Offset,
+    /// The groups that can be read, in order.
+    pub good: Vec<GroupStatus>,
+    /// The others, in order.
+    pub bad: Vec<BadGroup>,
+}
+
 /// The lock on the directory of groups: shared by those who place a checkpoint,
 /// taken alone by gc while it decides what goes.
 #[derive(Debug)]
@@ -45,6 +69,7 @@ pub(crate) struct GroupsLock {
 impl GroupsLock {
     pub(crate) fn take(log: &Log, mode: LockMode) -> Result<GroupsLock> {
         let path = log.home.groups_dir();
+        make_groups_dir(log)?;
         let lock = log.home.disk().lock(&path).map_err(Error::io("open", &path))?;
         if lock::wait_for(lock.as_ref(), &path, mode, PATIENCE)? {
             return Ok(GroupsLock { _lock: lock });
@@ -61,7 +86,11 @@ impl Log {
     /// What the disk says.
     pub fn group_names(&self) -> Result<Vec<GroupName>> {
         let dir = self.home.groups_dir();
-        let names = self.home.disk().list(&dir).map_err(Error::io("list", &dir))?;
+        let names = match self.home.disk().list(&dir) {
+            // A copy of the log may have lost a directory that was empty.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            names => names.map_err(Error::io("list", &dir))?,
+        };
         let mut groups: Vec<GroupName> =
             names.iter().filter_map(|name| file_name::parse_checkpoint(name)).collect();
         groups.sort();
@@ -81,6 +110,25 @@ impl Log {
             }
         }
         Ok(positions)
+    }
+
+    /// The checkpoint of every group that can be read, and the groups that can't.
+    ///
+    /// # Errors
+    /// What the disk says of the directory.
+    pub(crate) fn readable_positions(&self) -> Result<(Vec<GroupPosition>, Vec<BadGroup>)> {
+        let (mut good, mut bad) = (Vec::new(), Vec::new());
+        for group in self.group_names()? {
+            match checkpoint::read(self, &group) {
+                Ok(Some(state)) => good.push(GroupPosition { group, next: state.next }),
+                Ok(None) => {}
+                Err(why) => {
+                    let holder = holder::name(self, &group);
+                    bad.push(BadGroup { group, holder, why });
+                }
+            }
+        }
+        Ok((good, bad))
     }
 
     /// Where one group stands; `None` if there is none of that name.
@@ -107,13 +155,14 @@ impl Log {
     /// Where every group stands at `now`.
     ///
     /// # Errors
-    /// As [`Log::group_positions`].
-    pub fn group_status(&self, now: Timestamp) -> Result<Vec<GroupStatus>> {
-        let positions = self.group_positions()?;
+    /// What the disk says. A checkpoint that can't be read is part of the listing.
+    pub fn group_listing(&self, now: Timestamp) -> Result<GroupListing> {
+        let (positions, bad) = self.readable_positions()?;
         let (segments, _) = self.segments()?;
         let end = self.bounds()?.end;
         let status = |position| self.status(position, end, &segments, &positions, now);
-        positions.iter().map(status).collect()
+        let good = positions.iter().map(status).collect::<Result<_>>()?;
+        Ok(GroupListing { end, good, bad })
     }
 
     fn status(

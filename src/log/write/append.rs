@@ -191,3 +191,42 @@ fn is_in_place(log: &Log, state: &WriterState) -> Result<bool> {
     let path = log.home.segment_path(state.segment.segment());
     state.segment.file().is_at(&path).map_err(Error::io("look at", path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::batch::Layout;
+    use crate::log::fixture::{Fixture, fixture};
+    use std::path::Path;
+
+    fn append(appender: &mut Appender, line: &str) -> u64 {
+        let text = format!("{line}\n");
+        let body = Body::plain(Layout::Lines, 1, text.as_bytes());
+        let appended = appender.append(&body, Timestamp::from_millis(0)).unwrap();
+        appender.sync().unwrap();
+        appended.base.get()
+    }
+
+    fn end_file(fixture: &Fixture) -> Vec<u8> {
+        fixture.disk.read_file(Path::new("/log/end")).unwrap()
+    }
+
+    #[test]
+    fn a_writer_notices_that_end_was_removed_or_replaced() {
+        for replace in [false, true] {
+            let fixture = fixture(1 << 20);
+            let old = end_file(&fixture);
+            let (mut one, mut two) =
+                (Appender::open(&fixture.log).unwrap(), Appender::open(&fixture.log).unwrap());
+            assert_eq!(append(&mut one, "a"), 0);
+            let end = Path::new("/log/end");
+            crate::disk::Disk::remove_file(fixture.disk.as_ref(), end).unwrap();
+            if replace {
+                fixture.disk.write_file(end, &old).unwrap();
+            }
+            assert_eq!(append(&mut two, "b"), 1);
+            assert_eq!(append(&mut one, "c"), 2);
+            assert_eq!(fixture.log.bounds().unwrap().end, Offset::new(3));
+        }
+    }
+}

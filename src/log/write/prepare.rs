@@ -8,7 +8,8 @@ use crate::format::state::{EndState, Mark};
 use crate::log::error::{Error, Result};
 use crate::log::files::slot_file::SlotFile;
 use crate::log::find::index_upkeep;
-use crate::log::find::table::{self, SegmentTable};
+use crate::log::find::table::SegmentTable;
+use crate::log::find::table_file;
 use crate::log::find::tail::{self, Tail};
 use crate::log::write::recover;
 use crate::log::{Log, Note};
@@ -33,6 +34,7 @@ impl WriterState {
         if let Some(damage) = table.damage {
             return Err(damage.into());
         }
+        log.keep_start()?;
         let mut end = open_end(log)?;
         let boot = log.home.disk().boot_id().unwrap_or_default();
         let tail = tail::find(log, end.as_ref().map(SlotFile::state), &boot)?;
@@ -59,9 +61,9 @@ impl WriterState {
             None => 0,
         };
         let index = index_upkeep::for_writer(log, base, tail.mark.position);
-        if !table::is_current(log)? {
+        if table_file::current(log)?.is_none() {
             // Some file was made just now. The table is derived: failing here costs time only.
-            let _ = table::refresh(log);
+            let _ = table_file::refresh(log);
         }
         Ok(WriterState {
             end,

@@ -7,7 +7,7 @@ use crate::format::index_entry::IndexEntry;
 use crate::format::state::{EndState, Mark};
 use crate::log::Log;
 use crate::log::error::{Error, OutOfRange, Result};
-use crate::log::find::{index_upkeep, table};
+use crate::log::find::{index_upkeep, table_file};
 use crate::model::{Offset, Position, SegmentFacts, SegmentState, Timestamp};
 use crate::policy::rolling::{ActiveSegment, Limits, is_old, must_roll};
 use crate::segment::{NewBatch, SegmentWriter};
@@ -134,7 +134,9 @@ impl Writer<'_> {
         }
         let written = self.state.end.state().written;
         self.raise_durable(written)?;
-        let complete = table::is_current(self.log)?;
+        // Should this process be killed before it adds the segment, nobody trusts the table.
+        let complete =
+            table_file::current(self.log)?.is_some() && table_file::invalidate(self.log).is_ok();
         let file = create_segment(self.log, sealed.next)?;
         let index = index_upkeep::for_writer(self.log, sealed.next, Position::ZERO);
         let beginning = Mark::beginning_of(sealed.next);
@@ -151,7 +153,11 @@ impl Writer<'_> {
         // them, the other is durable and speaks of this segment.
         self.state.end.store(new)?;
         // The table is derived: without it a reader lists the directory.
-        let _ = if complete { table::add(self.log, &sealed) } else { table::refresh(self.log) };
+        let _ = if complete {
+            table_file::add(self.log, &sealed)
+        } else {
+            table_file::refresh(self.log)
+        };
         self.state.segment = SegmentWriter::new(file, self.log.id, sealed.next, beginning.position);
         self.state.index = index;
         self.state.first_time = None;

@@ -2,6 +2,7 @@
 //! and show; bad input, which everywhere gets one clear line on stderr and the
 //! right exit status, and loses nothing.
 
+mod bad_checkpoints;
 mod bad_input;
 mod bounds;
 mod checkpoints;

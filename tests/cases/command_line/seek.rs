@@ -53,7 +53,7 @@ fn every_target_lands_where_it_says() {
         let outcome = seek.succeeded();
         let printed = String::from_utf8_lossy(&outcome.stdout);
         // Behind it stands the moment, where one was sought.
-        let line = printed.split(" at ").next().unwrap().trim_end();
+        let line = printed.split(", the").next().unwrap().trim_end();
         assert_eq!(line, format!("g: 6 -> {lands}"), "{words}: {outcome}");
         assert_eq!(sandbox.position("g"), lands, "{words}");
     }
@@ -166,6 +166,28 @@ fn the_history_holds_every_seek_a_line_each() {
 }
 
 #[test]
+fn a_seek_that_moves_nothing_is_no_step_for_an_undo() {
+    let sandbox = g_at_6();
+    sandbox.seek("g", "2");
+    sandbox.tapelog("seek -g g --to-current").prints("g: 2 -> 2\n");
+    sandbox.tapelog("seek -g g --to 2").prints("g: 2 -> 2\n");
+    sandbox.tapelog("seek -g g --undo").prints("g: 2 -> 6\n");
+    sandbox.tapelog("seek -g g --undo").fails(status::FAILED, &["take back"]);
+}
+
+#[test]
+fn an_undo_that_moves_nothing_is_done_all_the_same() {
+    let sandbox = g_at_6();
+    sandbox.seek("g", "2");
+    sandbox.seek("g", "5");
+    sandbox.seek("g", "8");
+    sandbox.seek("g", "0");
+    sandbox.tapelog("consume -g g -n 8").prints(want(1, 8));
+    sandbox.tapelog("seek -g g --undo").prints("g: 8 -> 8\n");
+    sandbox.tapelog("seek -g g --undo").prints("g: 8 -> 5\n");
+}
+
+#[test]
 fn one_target_at_a_time() {
     let sandbox = g_at_6();
     for words in
@@ -187,4 +209,9 @@ fn a_file_of_positions_moves_its_groups() {
     sandbox.tapelog("seek -g g --from-file kept").prints("g: 9 -> 2\n");
     sandbox.file("kafkas", "orders,0,5\n");
     sandbox.tapelog("seek -g g --from-file kafkas").prints("g: 2 -> 5\n");
+    sandbox.file("other", "orders,1,7\n");
+    sandbox.tapelog("seek -g g --from-file other").fails(status::FAILED, &["partition 1"]);
+    sandbox.file("two", "orders,0,7\norders,1,7\n");
+    sandbox.tapelog("seek -g g --from-file two").fails(status::FAILED, &["more than one line"]);
+    assert_eq!(sandbox.position("g"), 5);
 }

@@ -45,6 +45,8 @@ fn h055_who_consumes_a_group_is_named_to_those_who_want_to_move_it() {
     {
         sandbox.tapelog(line).fails(status::HELD, &["g", &holder]);
     }
+    let by_itself = ["commits by itself", "--commit manual"];
+    sandbox.tapelog("commit -g g 10").fails(status::HELD, &by_itself);
     sandbox.produce("", want(11, 12));
     consumer.prints_within(5 * SECOND, want(1, 12));
     drop(consumer);

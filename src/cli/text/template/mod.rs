@@ -1,12 +1,14 @@
 //! The formats of `consume -F`: text, escapes, and letters that stand for a part
-//! of a record. Letters are a closed table; nothing unknown is printed as it is.
+//! of a record. Letters and their modifiers are closed tables; nothing unknown is
+//! printed as it is.
 
-use std::io::Write;
+mod part;
 
 use thiserror::Error;
 
-use super::escapes::{EscapeFault, KNOWN_ESCAPES, place, take_escape};
+use super::escapes::{EscapeFault, KNOWN_ESCAPES, one_line, place, take_escape};
 use crate::format::record::RecordView;
+use part::Part;
 
 /// A format, checked and ready to be used for every record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,25 +21,6 @@ enum Piece {
     Text(Vec<u8>),
     Part(Part),
 }
-
-/// What of a record a letter stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Offset,
-    Value,
-    ValueLength,
-    Time,
-}
-
-/// kcat's letters; rpk's `%v %V` mean the same as its `%s %S`.
-const LETTERS: [(char, Part); 6] = [
-    ('o', Part::Offset),
-    ('v', Part::Value),
-    ('V', Part::ValueLength),
-    ('s', Part::Value),
-    ('S', Part::ValueLength),
-    ('T', Part::Time),
-];
 
 /// Why a text is no format, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -56,6 +39,18 @@ pub enum TemplateFault {
     /// A `%` that ends the format.
     #[error("unfinished %")]
     Unfinished,
+    /// A modifier that is not in the table.
+    #[error("unknown {{{}}} after %{}", one_line(.1), .0)]
+    UnknownModifier(char, String),
+    /// A modifier after a letter that has only one form.
+    #[error("{{ after %{0}, which has one form,")]
+    NoModifiers(char),
+    /// A modifier that never ends.
+    #[error("{{ without }} after %{0}")]
+    Unclosed(char),
+    /// A time's format that can't be read.
+    #[error("bad time format ({})", one_line(.0))]
+    Date(String),
     /// A backslash that means nothing.
     #[error(transparent)]
     Escape(#[from] EscapeFault),
@@ -64,11 +59,17 @@ pub enum TemplateFault {
 impl TemplateFault {
     fn choices(&self) -> String {
         match self {
-            TemplateFault::Escape(_) => KNOWN_ESCAPES.to_owned(),
-            _ => {
-                let letters: Vec<_> = LETTERS.iter().map(|(c, _)| format!("%{c}")).collect();
+            TemplateFault::UnknownLetter(_) | TemplateFault::Unfinished => {
+                let letters: Vec<_> = part::letters().map(|letter| format!("%{letter}")).collect();
                 format!("{} or %%", letters.join(" "))
             }
+            TemplateFault::UnknownModifier(..) => part::modifiers(),
+            TemplateFault::NoModifiers(_) => r"\x7b for a brace".to_owned(),
+            TemplateFault::Unclosed(letter) => format!(r"%{letter}{{…}}, or \x7b for a brace"),
+            TemplateFault::Date(_) => {
+                "strftime's letters, such as %d{%Y-%m-%d %H:%M:%S}, or %d alone".to_owned()
+            }
+            TemplateFault::Escape(_) => KNOWN_ESCAPES.to_owned(),
         }
     }
 }
@@ -97,14 +98,13 @@ impl Template {
             self.add_text(&[byte]);
             return Ok(rest);
         }
-        let mut rest = marker.chars().skip(1);
-        let letter = rest.next().ok_or(TemplateFault::Unfinished)?;
-        match LETTERS.iter().find(|&&(known, _)| known == letter) {
-            Some(&(_, part)) => self.pieces.push(Piece::Part(part)),
-            None if letter == '%' => self.add_text(b"%"),
-            None => return Err(TemplateFault::UnknownLetter(letter)),
+        if let Some(rest) = marker.strip_prefix("%%") {
+            self.add_text(b"%");
+            return Ok(rest);
         }
-        Ok(&marker[1 + letter.len_utf8()..])
+        let (part, rest) = Part::take(&marker[1..])?;
+        self.pieces.push(Piece::Part(part));
+        Ok(rest)
     }
 
     fn add_text(&mut self, bytes: &[u8]) {
@@ -116,7 +116,7 @@ impl Template {
     }
 
     /// Appends `record` in this format, and nothing else: no newline of its own.
-    /// A tombstone has no bytes and the length -1, as in kcat.
+    /// What is not there has no bytes and the length -1, as in kcat.
     pub fn render(&self, record: &RecordView<'_>, out: &mut Vec<u8>) {
         for piece in &self.pieces {
             match piece {
@@ -124,19 +124,6 @@ impl Template {
                 Piece::Part(part) => part.render(record, out),
             }
         }
-    }
-}
-
-impl Part {
-    fn render(self, record: &RecordView<'_>, out: &mut Vec<u8>) {
-        // Writing to a Vec can't fail.
-        let _ = match (self, record.content.value) {
-            (Part::Offset, _) => write!(out, "{}", record.offset),
-            (Part::Time, _) => write!(out, "{}", record.time().as_millis()),
-            (Part::Value, value) => out.write_all(value.unwrap_or_default()),
-            (Part::ValueLength, Some(value)) => write!(out, "{}", value.len()),
-            (Part::ValueLength, None) => out.write_all(b"-1"),
-        };
     }
 }
 
@@ -200,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_is_unknown_is_refused_and_its_place_marked() {
-        let letters = "use %o %v %V %s %S %T or %%";
+        let letters = "use %o %k %v %h %K %V %T %d %d{FORMAT} %s %S or %%";
         let escapes = r"use \n \r \t \0 \e \\ or \xHH";
         let bad = [
             ("%o:%q", format!(r#"unknown %q at character 4 of "%o:%q": {letters}"#)),
@@ -219,9 +206,44 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_modifier_is_refused_and_its_place_marked() {
+        let modifiers = r"{hex} {base64} {json}, or \x7b for a brace";
+        let brace = r"\x7b for a brace";
+        let strftime = "strftime's letters, such as %d{%Y-%m-%d %H:%M:%S}, or %d alone";
+        let bad = [
+            ("%v{foo}", "unknown {foo} after %v", modifiers),
+            ("%h{}", "unknown {} after %h", modifiers),
+            ("%k{Hex}", "unknown {Hex} after %k", modifiers),
+            ("%s{a\nb}", r"unknown {a\nb} after %s", modifiers),
+            ("%k{hex", "{ without } after %k", r"%k{…}, or \x7b for a brace"),
+            ("%o{hex}", "{ after %o, which has one form,", brace),
+            ("%T{", "{ after %T, which has one form,", brace),
+            (r"%d{%Y\n}", r"bad time format (\ has no meaning in it)", strftime),
+        ];
+        for (format, what, choices) in bad {
+            let error = Template::parse(&format!("é{format}")).unwrap_err();
+            let place = place(&format!("é{format}"), 2);
+            assert!(place.starts_with("at character 2 of "), "{place}");
+            assert_eq!(error.to_string(), format!("{what} {place}: use {choices}"));
+        }
+        assert_eq!(Template::parse("%q{").unwrap_err().fault, TemplateFault::UnknownLetter('q'));
+    }
+
+    #[test]
+    fn a_bad_time_format_is_refused_when_it_is_read() {
+        let error = Template::parse("%d{%E}").unwrap_err().to_string();
+        assert!(error.starts_with("bad time format (found unrecognized specifier"), "{error}");
+        for format in ["%d{%}", "%d{%é}", "%d{%E}", "%d{%Y %!}", "%d{\0%-}"] {
+            let error = Template::parse(format).unwrap_err();
+            assert!(matches!(error.fault, TemplateFault::Date(_)), "{error}");
+            assert_eq!(error.to_string().lines().count(), 1, "{error}");
+        }
+    }
+
+    #[test]
     fn the_fault_is_typed() {
         let fault = |format| Template::parse(format).unwrap_err().fault.clone();
-        assert_eq!(fault("%k"), TemplateFault::UnknownLetter('k'));
+        assert_eq!(fault("%x"), TemplateFault::UnknownLetter('x'));
         assert_eq!(fault("%"), TemplateFault::Unfinished);
         assert_eq!(fault(r"\q"), TemplateFault::Escape(EscapeFault::Unknown('q')));
     }
@@ -234,7 +256,7 @@ mod tests {
         }
 
         #[test]
-        fn no_format_makes_it_panic(text in any::<String>(), near in r"[%\\ovx0é]{0,12}") {
+        fn no_format_makes_it_panic(text in any::<String>(), near in r"[%\\okvhdx0éY{} ]{0,12}") {
             for text in [text, near] {
                 if let Err(why) = Template::parse(&text) {
                     prop_assert_eq!(why.to_string().lines().count(), 1);
