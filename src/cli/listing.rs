@@ -1,12 +1,10 @@
 //! Tables for people and JSON lines for programs: two views of the same rows.
 
-use std::io::{self, BufWriter, Write};
-
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
-use super::failure::OutputClosed;
+use super::stream::output::Output;
 use crate::model::Timestamp;
 
 /// A listing to be printed.
@@ -40,7 +38,7 @@ impl Listing {
     /// Prints the table: without trailing blanks, every value whole.
     ///
     /// # Errors
-    /// [`OutputClosed`], or what the system says.
+    /// [`OutputClosed`](super::failure::OutputClosed), or what the system says.
     pub fn print(&self) -> Result<()> {
         print_lines(self.table.lines().map(|line| line.trim_end().to_owned()))
     }
@@ -49,27 +47,30 @@ impl Listing {
 /// Prints each row as one line of JSON.
 ///
 /// # Errors
-/// [`OutputClosed`], or what the system says.
+/// [`OutputClosed`](super::failure::OutputClosed), or what the system says.
 pub fn print_json<T: Serialize>(rows: impl IntoIterator<Item = T>) -> Result<()> {
     print_lines(rows.into_iter().map(|row| serde_json::to_string(&row).unwrap_or_default()))
 }
 
+/// Lines are gathered to about so many bytes.
+const PIECE: usize = 64 << 10;
+
 /// Prints lines on stdout.
 ///
 /// # Errors
-/// [`OutputClosed`], or what the system says.
+/// [`OutputClosed`](super::failure::OutputClosed), or what the system says.
 pub fn print_lines(lines: impl IntoIterator<Item = String>) -> Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    let write = || {
-        for line in lines {
-            writeln!(out, "{line}")?;
+    let mut output = Output::standard()?;
+    let mut text = Vec::new();
+    for line in lines {
+        text.extend_from_slice(line.as_bytes());
+        text.push(b'\n');
+        if text.len() >= PIECE {
+            output.write_unwatched(&text)?;
+            text.clear();
         }
-        out.flush()
-    };
-    match write() {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => bail!(OutputClosed),
-        written => written.context("can't write to standard output"),
     }
+    output.write_unwatched(&text)
 }
 
 /// A moment in a table: RFC 3339 to the second, or a dash.

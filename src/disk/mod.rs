@@ -57,6 +57,10 @@ pub trait Disk: Send + Sync + Debug {
     /// removed (the real disk's modification time). Only for noticing change.
     fn dir_stamp(&self, path: &Path) -> io::Result<u64>;
 
+    /// Holds the directory that `path` leads to, links followed, so that another one
+    /// in its place can be told from it. Permission to read it is not needed.
+    fn hold_dir(&self, path: &Path) -> io::Result<Box<dyn HeldDirectory>>;
+
     /// A lock on the file or directory `path`, not yet taken. Reading permission is enough.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>>;
 
@@ -111,6 +115,12 @@ pub trait DiskFile: Send + Debug {
 
     /// Asks that these bytes be on their way to the device before they are synced. A hint.
     fn start_writeback(&self, position: u64, bytes: u64);
+}
+
+/// A directory that is held: as long as it is, no new one can be mistaken for it.
+pub trait HeldDirectory: Send + Debug {
+    /// Whether `path` still leads to this very directory, links followed.
+    fn is_at(&self, path: &Path) -> io::Result<bool>;
 }
 
 /// Whether a lock is shared.

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rustix::fs::{self, FileType, FlockOperation, Mode, OFlags, Stat};
 
-use super::{Access, Disk, DiskFile, DiskLock, Entry, LockMode};
+use super::{Access, Disk, DiskFile, DiskLock, Entry, HeldDirectory, LockMode};
 
 /// Files are made readable and writable for everyone that the umask lets.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
@@ -81,6 +81,11 @@ impl Disk for RealDisk {
         Ok(seconds.wrapping_add(stat.st_mtime_nsec as u64))
     }
 
+    fn hold_dir(&self, path: &Path) -> io::Result<Box<dyn HeldDirectory>> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Box::new(RealDirectory { fd: fs::open(path, flags, Mode::empty())? }))
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
         let fd = fs::open(path, OFlags::RDONLY | ALWAYS, Mode::empty()).map_err(link_in_place)?;
         match FileType::from_raw_mode(fs::fstat(&fd)?.st_mode) {
@@ -118,11 +123,27 @@ fn entry_of(stat: &Stat) -> Entry {
 
 /// Whether `path` names the file behind `fd`.
 fn names(path: &Path, fd: impl AsFd) -> io::Result<bool> {
+    is_one(fs::lstat(path), fd)
+}
+
+/// Whether what was looked up is the file behind `fd`.
+fn is_one(found: rustix::io::Result<Stat>, fd: impl AsFd) -> io::Result<bool> {
     let open = fs::fstat(fd)?;
-    match fs::lstat(path) {
-        Ok(named) => Ok((named.st_dev, named.st_ino) == (open.st_dev, open.st_ino)),
+    match found {
+        Ok(found) => Ok((found.st_dev, found.st_ino) == (open.st_dev, open.st_ino)),
         Err(rustix::io::Errno::NOENT) => Ok(false),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[derive(Debug)]
+struct RealDirectory {
+    fd: OwnedFd,
+}
+
+impl HeldDirectory for RealDirectory {
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        is_one(fs::stat(path), &self.fd)
     }
 }
 
@@ -220,6 +241,20 @@ mod tests {
             }
         }
         assert_eq!(RealDisk.entry(&link).unwrap(), Some(Entry::Other));
+    }
+
+    #[test]
+    fn a_held_directory_is_known_through_a_link_and_from_one_in_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let (target, link) = (dir.path().join("target"), dir.path().join("link"));
+        RealDisk.create_dir(&target).unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let held = RealDisk.hold_dir(&link).unwrap();
+        assert!(held.is_at(&link).unwrap() && held.is_at(&target).unwrap());
+        std::fs::remove_dir(&target).unwrap();
+        assert!(!held.is_at(&link).unwrap());
+        RealDisk.create_dir(&target).unwrap();
+        assert!(!held.is_at(&link).unwrap(), "another one");
     }
 
     #[test]

@@ -58,7 +58,8 @@ impl Background {
         (Background::start(command, pipe.into(), out, err), cat)
     }
 
-    fn start(mut command: Command, stdout: Stdio, out: PathBuf, err: PathBuf) -> Background {
+    /// The same with stdout anywhere, and `out` if that can be read there.
+    pub fn start(mut command: Command, stdout: Stdio, out: PathBuf, err: PathBuf) -> Background {
         command.stdin(Stdio::piped()).stdout(stdout).stderr(File::create(&err).unwrap());
         let child = command.spawn().unwrap();
         Background { child, out, err }

@@ -128,6 +128,17 @@ impl Sandbox {
         )
     }
 
+    /// The same with this as its stdout.
+    pub fn spawn_onto(
+        &self,
+        name: &str,
+        command: StdCommand,
+        stdout: impl Into<std::process::Stdio>,
+    ) -> Background {
+        let (out, err) = (self.path(format!("{name}.out")), self.path(format!("{name}.err")));
+        Background::start(command, stdout.into(), out, err)
+    }
+
     /// The same with stdout in a pipe to `cat`, and that one's stdout in a file.
     pub fn spawn_into_cat(&self, name: &str, command: StdCommand) -> (Background, Background) {
         Background::spawn_into_cat(

@@ -21,7 +21,7 @@ use crate::cli::text::count::parse_count;
 use crate::cli::text::duration::parse_duration;
 use crate::cli::text::escapes::one_line;
 use crate::cli::text::filter::{Filter, parse_header};
-use crate::cli::text::range::parse_span;
+use crate::cli::text::range::{is_backwards, parse_span};
 use crate::cli::text::when::parse_time;
 use crate::log::{Claim, Consumer, Log};
 use crate::model::{GroupName, Offset, Span, Start, Timestamp};
@@ -29,10 +29,11 @@ use crate::model::{GroupName, Offset, Span, Start, Timestamp};
 /// Print records
 ///
 /// Like cat: everything from the log start to the log end, then done. With -f it
-/// goes on as tail -f does. With -g it begins at the group's checkpoint and moves
+/// goes on as tail -f does; without it, what is appended meanwhile is left out. With -g
+/// it begins at the group's checkpoint and moves
 /// the checkpoint behind what was handed over: written, and on a pipe taken by the
-/// reader. After a crash at most one commit interval is printed again, and nothing
-/// is lost.
+/// reader; on a socket, what was written counts as handed over. After a crash at most
+/// one commit interval is printed again, and nothing is lost.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -47,7 +48,8 @@ START:
   earliest, latest  the first record, or what comes after the last
   N, -N, +N         offset N, the last N records, N after the log start
   @TIME             the first record appended at or after TIME
-  A:B, A:, :B       from A up to but not including B
+  A:B, A:, :B       from A up to but not including B; a B beyond the log
+                    end is no error: there reading stops, or with -f waits
 
 TIME:
   2026-11-29T15:00:00Z, 2026-11-29, yesterday  UTC if there is no zone
@@ -183,10 +185,7 @@ impl Consume {
             Some(text) => parse_span(text, now).map_err(|why| usage("--offset", why))?,
             None => Span { from: self.tail.map(Start::Last), until: None },
         };
-        if self.own_time {
-            // The records' own times are a matter of the filter.
-            return Ok(span);
-        }
+        let plain = span;
         if let Some(time) = self.time("--since", &self.since, now)? {
             span.from = Some(Start::Time(time));
         }
@@ -196,7 +195,11 @@ impl Consume {
             }
             span.until = Some(Start::Time(time));
         }
-        Ok(span)
+        if is_backwards(span) {
+            bail!(Usage("--until lies before the start: give the earlier time first".to_owned()));
+        }
+        // The records' own times are a matter of the filter.
+        Ok(if self.own_time { plain } else { span })
     }
 
     /// The records that are wanted.
@@ -260,11 +263,12 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
     let log = session.open(&args.log)?;
     let follows = args.follow || args.timeout.is_some();
     // Watching begins before reading, so that nothing appended in between is missed.
-    let follower = follows.then(|| Follower::of(log.home().clone(), args.timeout));
+    let follower = follows.then(|| Follower::of(log.home().clone(), args.timeout)).transpose()?;
     let (from, hand_over) = begin(args, session, &log, span.from, now)?;
     let output = Output::standard()?;
     let until = Until::resolve(&log, span.until)?;
-    let shows = !rustix::termios::isatty(output.handle());
+    let last = if follows { Offset::MAX } else { last_of(&log)? };
+    let shows = !output.is_terminal();
     let mut consumption = Consumption {
         session,
         log: &log,
@@ -274,6 +278,7 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
         output,
         hand_over,
         until,
+        end: last,
         left: args.count.unwrap_or(u64::MAX),
         printed: 0,
     };
@@ -287,6 +292,13 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
         bail!(Ended { status: Status::Missing, line: None });
     }
     Ok(())
+}
+
+/// Where reading ends that does not follow: at the log end as it is now, so that it
+/// does not chase an end that its own reader moves. Damage there is still met and told.
+fn last_of(log: &Log) -> Result<Offset> {
+    let bounds = log.bounds()?;
+    Ok(if bounds.damage.is_some() { Offset::MAX } else { bounds.end })
 }
 
 /// The offset before which reading backwards begins.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::cli::delimiter::Delimiter;
 use crate::cli::failure::Usage;
@@ -124,6 +125,9 @@ pub struct Produce {
     batch_records: Option<u32>,
 }
 
+/// More open files than the log and the process need beside the inputs.
+const OWN_HANDLES: u64 = 64;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kept {
     Keep,
@@ -186,6 +190,10 @@ pub fn run(args: &Produce, session: &Session) -> Result<()> {
     let inputs = open_inputs(&args.files)?;
     let signals = Signals::watch().context("can't watch for signals")?;
     let home = session.home(&args.log)?;
+    if let Some(input) = inputs.iter().find(|input| input.is_file_of(home.dir())) {
+        let (name, dir) = (input.name(), home.dir().display());
+        bail!("can't append {name}: it lies in the directory of the log {dir} itself, which grows");
+    }
     let log = Log::open_or_create(&home, new_id()?, &Settings::default())?;
     let mut appender = Appender::open(&log)?;
     if let Some(compression) = args.compression {
@@ -205,7 +213,8 @@ pub fn run(args: &Produce, session: &Session) -> Result<()> {
     let limits = args.limits(&appender, shape.longest_piece());
     let framer = Framer::new(&delimiter, limits);
     let progress = Progress::of_bytes("appending", total, !is_typed);
-    let producer = Producer::new(session, appender, framer, shape, policy, signals, progress);
+    let shape = shape;
+    let producer = Producer::new(session, appender, framer, shape, policy, signals, progress)?;
     producer.run(&inputs)
 }
 
@@ -218,8 +227,18 @@ pub(super) fn new_id() -> Result<LogId> {
 }
 
 fn open_inputs(files: &[OsString]) -> Result<Vec<Input>> {
+    allow_handles(files.len() as u64);
     match files.is_empty() {
         true => Ok(vec![Input::open(&OsString::from("-"))?]),
         false => files.iter().map(Input::open).collect(),
+    }
+}
+
+/// Asks the system for as many open files as it grants, if so many inputs need it.
+/// Should it refuse, opening them says what is wrong.
+fn allow_handles(inputs: u64) {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < inputs.saturating_add(OWN_HANDLES)) {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     }
 }

@@ -83,6 +83,8 @@ pub struct Consumption<'a> {
     pub progress: Progress,
     /// Where it stops.
     pub until: Until,
+    /// Before which offset it stops whatever `until` says.
+    pub end: Offset,
     /// How many records may still be printed.
     pub left: u64,
     /// How many records were printed.
@@ -102,9 +104,11 @@ impl Consumption<'_> {
             if let Some(signal) = self.signals.caught() {
                 bail!(signal);
             }
-            if let Until::Offset(end) = self.until
-                && reader.next_offset() >= end
-            {
+            let end = match self.until {
+                Until::Offset(offset) => offset.min(self.end),
+                Until::Open | Until::Time(_) => self.end,
+            };
+            if reader.next_offset() >= end {
                 return Ok(());
             }
             match reader.read()? {
@@ -131,7 +135,7 @@ impl Consumption<'_> {
 
     /// Prints what is wanted of `piece`; says whether more may be wanted.
     fn print(&mut self, piece: &Piece<'_>, scratch: &mut Vec<u8>) -> Result<bool> {
-        let end = self.until.end_in(piece);
+        let end = self.until.end_in(piece).min(self.end);
         let printer = self.printer.clone();
         let cut = printer.begin(piece);
         let mut cut = cut.with_context(|| format!("offset {} can't be read", piece.from))?;

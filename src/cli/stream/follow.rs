@@ -3,11 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags};
 
 use super::output::{Output, wait};
 use super::signals::Signals;
+use crate::disk::HeldDirectory;
 use crate::disk::watch::Watch;
 use crate::log::Home;
 
@@ -22,6 +23,8 @@ const FIRST_LOOK: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub struct Follower {
     home: Home,
+    /// The directory that is followed, whatever comes to its path.
+    directory: Box<dyn HeldDirectory>,
     watch: Option<Watch>,
     idle_limit: Option<Duration>,
     /// Set when the last wait ended by an event: the append may not be whole yet.
@@ -30,16 +33,22 @@ pub struct Follower {
 
 impl Follower {
     /// Follows the log at `home`, until nothing came for `idle_limit`.
-    pub fn of(home: Home, idle_limit: Option<Duration>) -> Follower {
-        let watch = Watch::on(home.dir()).ok();
-        Follower { home, watch, idle_limit, next_look: None }
+    ///
+    /// # Errors
+    /// What the system says of its directory.
+    pub fn of(home: Home, idle_limit: Option<Duration>) -> Result<Follower> {
+        let dir = home.dir();
+        let directory = home.disk().hold_dir(dir);
+        let directory = directory.with_context(|| format!("can't look at {}", dir.display()))?;
+        let watch = Watch::on(dir).ok();
+        Ok(Follower { home, directory, watch, idle_limit, next_look: None })
     }
 
     /// Waits until the log may have grown or `limit` has passed; false once it has
     /// been idle for too long.
     ///
     /// # Errors
-    /// The signal that came; the log's directory was removed; what the system says.
+    /// The signal that came; the log's directory is there no more; what the system says.
     pub fn wait(
         &mut self,
         signals: &Signals,
@@ -70,9 +79,7 @@ impl Follower {
     /// Whether a file of the log changed before `limit` had passed.
     fn sleep(&self, signals: &Signals, output: &Output, limit: Option<Duration>) -> Result<bool> {
         let mut fds = vec![PollFd::from_borrowed_fd(signals.handle(), PollFlags::IN)];
-        if output.can_close() {
-            fds.push(PollFd::from_borrowed_fd(output.handle(), PollFlags::empty()));
-        }
+        fds.extend(output.closing());
         if let Some(watch) = &self.watch {
             fds.push(PollFd::from_borrowed_fd(watch.handle(), PollFlags::IN));
         }
@@ -85,7 +92,9 @@ impl Follower {
 
     fn check_directory(&self) -> Result<()> {
         let dir = self.home.dir();
-        let there = self.home.disk().entry(dir).is_ok_and(|entry| entry.is_some());
-        if there { Ok(()) } else { bail!("{} was removed while it was followed", dir.display()) }
+        match self.directory.is_at(dir) {
+            Ok(true) => Ok(()),
+            _ => bail!("{} was removed or replaced while it was followed", dir.display()),
+        }
     }
 }

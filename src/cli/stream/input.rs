@@ -1,9 +1,10 @@
 //! Where records come from: files and standard input.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -46,6 +47,15 @@ impl Input {
     /// The name it has in messages.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether it is a file of the log in `dir`, however it was opened: appending to that
+    /// log could make it grow for ever.
+    pub fn is_file_of(&self, dir: &Path) -> bool {
+        let place = fs::canonicalize(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
+        let parent = place.ok().and_then(|path| rustix::fs::stat(path.parent()?).ok());
+        let Some((parent, log)) = parent.zip(rustix::fs::stat(dir).ok()) else { return false };
+        self.is_regular && (parent.st_dev, parent.st_ino) == (log.st_dev, log.st_ino)
     }
 
     /// Whether somebody types it.

@@ -1,15 +1,17 @@
 //! Standard output as a place that records are handed over to. On a pipe, what the
-//! reader has not taken is not handed over yet, a full pipe must not keep a signal
-//! from being heard, and a reader that has gone must be noticed.
+//! reader has not taken is not handed over yet; a reader that is stuck must not keep
+//! a signal from being heard, whatever the output is; and one that has gone must be
+//! noticed.
 
 use std::io::{self, IoSlice};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
+use rustix::net::{AddressFamily, SendFlags, sockopt};
 
 use super::signals::Signals;
 use crate::cli::failure::OutputClosed;
@@ -18,9 +20,35 @@ use crate::cli::failure::OutputClosed;
 #[derive(Debug)]
 pub struct Output {
     file: BorrowedFd<'static>,
-    is_pipe: bool,
+    kind: Kind,
+    /// A terminal opened once more, so that writes to it need not sleep and nobody
+    /// else who has it notices.
+    terminal: Option<OwnedFd>,
     sent: u64,
 }
+
+/// What differs in writing without sleeping, and in noticing that the reader has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Pipe,
+    /// A socket, and what tells besides errors that its peer has gone.
+    Socket(PollFlags),
+    /// A terminal or its like: it can be full, and has no such write.
+    Device,
+    /// A file, or a null device: never full.
+    File,
+}
+
+/// The most that is written at once to a device that may sleep, after a poll that
+/// found room: most often it has room for this then.
+const DEVICE_PIECE: usize = 4096;
+/// The pause before the next try where room was found but not enough.
+const STALL: Duration = Duration::from_millis(2);
+const SELF: &str = "/proc/self/fd/1";
+const UNSLEEPING: OFlags =
+    OFlags::WRONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+/// The devices that live in memory, such as null; linux/major.h.
+const MEM_MAJOR: u32 = 1;
 
 impl Output {
     /// Standard output.
@@ -29,8 +57,18 @@ impl Output {
     /// What the system says.
     pub fn standard() -> Result<Output> {
         let file = rustix::stdio::stdout();
-        let kind = FileType::from_raw_mode(rustix::fs::fstat(file).context(NAME)?.st_mode);
-        Ok(Output { file, is_pipe: kind == FileType::Fifo, sent: 0 })
+        let stat = rustix::fs::fstat(file).context(NAME)?;
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Fifo => Kind::Pipe,
+            FileType::Socket => Kind::Socket(peer_gone(file)),
+            FileType::CharacterDevice if rustix::fs::major(stat.st_rdev) != MEM_MAJOR => {
+                Kind::Device
+            }
+            _ => Kind::File,
+        };
+        let terminal = (kind == Kind::Device && rustix::termios::isatty(file))
+            .then(|| rustix::fs::open(SELF, UNSLEEPING, Mode::empty()).ok());
+        Ok(Output { file, kind, terminal: terminal.flatten(), sent: 0 })
     }
 
     /// How many bytes were given to the output.
@@ -39,60 +77,100 @@ impl Output {
     }
 
     /// How many of those bytes were handed over: on a pipe, taken out by the reader.
+    /// What the peer of a socket has not read yet, nothing here can tell.
     pub fn taken(&self) -> u64 {
-        let waiting = match self.is_pipe {
-            true => rustix::io::ioctl_fionread(self.file).unwrap_or(u64::MAX),
-            false => 0,
+        let waiting = match self.kind {
+            Kind::Pipe => rustix::io::ioctl_fionread(self.file).unwrap_or(u64::MAX),
+            _ => 0,
         };
         // Somebody else's bytes may lie in the same pipe: then this is less than the truth.
         self.sent.saturating_sub(waiting)
     }
 
-    /// Whether the reader of the pipe has gone.
+    /// Whether whoever read the pipe or the socket has gone.
     pub fn is_closed(&self) -> bool {
-        let mut fds = [PollFd::new(&self.file, PollFlags::empty())];
-        let ready = poll(&mut fds, Some(&Timespec::default()));
-        self.is_pipe && ready.is_ok() && fds[0].revents().contains(PollFlags::ERR)
+        let Some(closing) = self.closing() else { return false };
+        let mut fds = [closing];
+        // Whatever is reported is an end: nothing else was asked for.
+        poll(&mut fds, Some(&Timespec::default())).is_ok() && !fds[0].revents().is_empty()
     }
 
-    /// For polling: reports an error once the reader has gone.
-    pub fn handle(&self) -> BorrowedFd<'_> {
-        self.file
+    /// For polling: reports something once the reader has gone; `None` where nobody can go.
+    pub fn closing(&self) -> Option<PollFd<'_>> {
+        match self.kind {
+            Kind::Pipe => Some(PollFd::new(&self.file, PollFlags::empty())),
+            Kind::Socket(flags) => Some(PollFd::new(&self.file, flags)),
+            Kind::Device | Kind::File => None,
+        }
     }
 
-    /// Whether it makes sense to poll for that.
-    pub fn can_close(&self) -> bool {
-        self.is_pipe
+    /// Whether somebody looks at it.
+    pub fn is_terminal(&self) -> bool {
+        rustix::termios::isatty(self.file)
     }
 
     /// Writes all of `bytes`.
     ///
     /// # Errors
     /// [`OutputClosed`] if the reader has gone, the signal if one came while the
-    /// pipe was full, what the system says. [`sent`](Self::sent) tells how far it got.
-    pub fn write(&mut self, mut bytes: &[u8], signals: &Signals) -> Result<()> {
+    /// output was full, what the system says. [`sent`](Self::sent) tells how far it got.
+    pub fn write(&mut self, bytes: &[u8], signals: &Signals) -> Result<()> {
+        self.write_heeding(bytes, Some(signals))
+    }
+
+    /// The same where nobody watches for signals: they end the process.
+    ///
+    /// # Errors
+    /// [`OutputClosed`] if the reader has gone, what the system says.
+    pub fn write_unwatched(&mut self, bytes: &[u8]) -> Result<()> {
+        self.write_heeding(bytes, None)
+    }
+
+    fn write_heeding(&mut self, mut bytes: &[u8], signals: Option<&Signals>) -> Result<()> {
+        let mut stalls = false;
         while !bytes.is_empty() {
             match self.write_some(bytes) {
                 Ok(count) => {
+                    stalls = false;
                     self.sent += count as u64;
                     bytes = &bytes[count..];
                 }
+                // The parent may have made any output one that never sleeps.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.wait_for_room(signals)?;
+                    self.wait_for_room(signals, stalls)?;
+                    stalls = true;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => bail!(OutputClosed),
+                Err(error) if is_end(&error) => bail!(OutputClosed),
                 Err(error) => return Err(error).context(NAME),
             }
         }
         Ok(())
     }
 
-    /// Writes without ever sleeping in a full pipe, where a signal would not be heard.
-    fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if !self.is_pipe {
-            return Ok(rustix::io::write(self.file, bytes)?);
+    /// Writes without ever sleeping in a full output, where a signal would not be heard.
+    fn write_some(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self.kind {
+            Kind::Pipe => self.write_pipe(bytes),
+            Kind::Socket(_) => {
+                let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+                Ok(rustix::net::send(self.file, bytes, flags)?)
+            }
+            Kind::Device => {
+                if let Some(terminal) = &self.terminal {
+                    return Ok(rustix::io::write(terminal, bytes)?);
+                }
+                if !self.has_room()? {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                let piece = &bytes[..bytes.len().min(DEVICE_PIECE)];
+                Ok(rustix::io::write(self.file, piece)?)
+            }
+            Kind::File => Ok(rustix::io::write(self.file, bytes)?),
         }
+    }
+
+    fn write_pipe(&self, bytes: &[u8]) -> io::Result<usize> {
         // An offset of -1 means the file's own place, which a pipe has none of.
         let flags = ReadWriteFlags::NOWAIT;
         match rustix::io::pwritev2(self.file, &[IoSlice::new(bytes)], u64::MAX, flags) {
@@ -104,19 +182,45 @@ impl Output {
         }
     }
 
-    fn wait_for_room(&self, signals: &Signals) -> Result<()> {
-        if let Some(signal) = signals.caught() {
-            bail!(signal);
+    fn has_room(&self) -> io::Result<bool> {
+        let mut fds = [PollFd::new(&self.file, PollFlags::OUT)];
+        Ok(poll(&mut fds, Some(&Timespec::default()))? > 0)
+    }
+
+    /// Waits for room. If the last wait found some that was not enough, as a terminal
+    /// that makes two characters of a newline may, then it only waits a little.
+    fn wait_for_room(&self, signals: Option<&Signals>, stalls: bool) -> Result<()> {
+        let mut fds = Vec::new();
+        if !stalls {
+            fds.push(PollFd::new(&self.file, PollFlags::OUT));
         }
-        let mut fds = [
-            PollFd::new(&self.file, PollFlags::OUT),
-            PollFd::from_borrowed_fd(signals.handle(), PollFlags::IN),
-        ];
-        wait(&mut fds, None)
+        if let Some(signals) = signals {
+            if let Some(signal) = signals.caught() {
+                bail!(signal);
+            }
+            fds.push(PollFd::from_borrowed_fd(signals.handle(), PollFlags::IN));
+        }
+        wait(&mut fds, stalls.then_some(STALL))
     }
 }
 
-const NAME: &str = "can't write to standard output";
+/// What a poll must ask for to hear that the peer of `socket` has gone. A unix
+/// socket reports that unasked, and apart from a peer that only ended its own
+/// writing; of others nothing but that end can be seen.
+fn peer_gone(socket: BorrowedFd<'_>) -> PollFlags {
+    match sockopt::socket_domain(socket) {
+        Ok(AddressFamily::UNIX) => PollFlags::empty(),
+        _ => PollFlags::RDHUP,
+    }
+}
+
+/// Whether an error of writing says that the reader has gone.
+fn is_end(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
+
+/// What stands before errors of writing.
+pub const NAME: &str = "can't write to standard output";
 
 /// Waits until one of `fds` is ready or `limit` has passed; being interrupted counts as ready.
 ///

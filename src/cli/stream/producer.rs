@@ -10,10 +10,11 @@ use anyhow::{Context, Result, bail};
 use super::framing::{Framer, Oversize};
 use super::gather::Gathered;
 use super::input::Input;
+use super::output::{NAME, Output};
 use super::progress::Progress;
 use super::shape::{Misfit, Shape};
 use super::signals::{Signalled, Signals};
-use crate::cli::failure::{Ended, Status};
+use crate::cli::failure::{Ended, OutputClosed, Status};
 use crate::cli::session::Session;
 use crate::cli::text::duration::parse_duration;
 use crate::format::body::Body;
@@ -79,6 +80,9 @@ pub struct Producer<'a> {
     shape: Shape,
     policy: Policy,
     signals: Signals,
+    output: Output,
+    /// Set once something could not be printed: what comes after a gap must not be.
+    muted: bool,
     progress: Progress,
     gathered: Gathered,
     /// Appended records whose offsets are not printed yet.
@@ -91,6 +95,9 @@ pub struct Producer<'a> {
 
 impl<'a> Producer<'a> {
     /// A producer that has not begun.
+    ///
+    /// # Errors
+    /// What the system says of standard output.
     pub fn new(
         session: &'a Session,
         appender: Appender,
@@ -99,21 +106,23 @@ impl<'a> Producer<'a> {
         policy: Policy,
         signals: Signals,
         progress: Progress,
-    ) -> Producer<'a> {
-        Producer {
+    ) -> Result<Producer<'a>> {
+        Ok(Producer {
             session,
             appender,
             framer,
             shape,
             policy,
             signals,
+            output: Output::standard()?,
+            muted: false,
             progress,
             gathered: Gathered::default(),
             unreceipted: Vec::new(),
             unsynced_since: None,
             stored: 0,
             skipped: 0,
-        }
+        })
     }
 
     /// Appends everything from all inputs.
@@ -129,7 +138,7 @@ impl<'a> Producer<'a> {
         let synced = if never { Ok(()) } else { self.sync_now() };
         self.progress.finish();
         match taken {
-            Ok(()) => synced.and_then(|()| self.partly()),
+            Ok(()) => synced.and_then(|()| self.partly()).and_then(|()| self.cut_off()),
             Err(error) if error.is::<Signalled>() => {
                 if dropped > 0 {
                     self.session.note(&format!("dropped {dropped} bytes of an unfinished record"));
@@ -167,6 +176,14 @@ impl<'a> Producer<'a> {
             records(self.stored)
         );
         bail!(Ended { status: Status::Partly, line: Some(line) });
+    }
+
+    /// Ends by the signal that came while the last of it was printed.
+    fn cut_off(&self) -> Result<()> {
+        match self.signals.caught().filter(|_| self.muted) {
+            Some(signal) => bail!(signal),
+            None => Ok(()),
+        }
     }
 
     /// Appends everything from one input.
@@ -215,7 +232,7 @@ impl<'a> Producer<'a> {
                         self.session,
                     )?;
                     if self.policy.tee.is_some() {
-                        print(&[body.bytes])?;
+                        print(&mut self.output, &mut self.muted, body.bytes, &self.signals)?;
                     }
                     self.appended(appended)?;
                 }
@@ -268,7 +285,8 @@ impl<'a> Producer<'a> {
         if let Some(delimiter) = &self.policy.tee {
             let values = self.gathered.contents();
             let values = values.iter().map(|record| record.value.unwrap_or_default());
-            print(&values.flat_map(|value| [value, delimiter]).collect::<Vec<_>>())?;
+            let text = values.flat_map(|value| [value, delimiter]).collect::<Vec<_>>().concat();
+            print(&mut self.output, &mut self.muted, &text, &self.signals)?;
         }
         self.gathered.clear();
         self.appended(appended)
@@ -373,7 +391,7 @@ impl<'a> Producer<'a> {
                 let _ = writeln!(text, "{offset}");
             }
         }
-        if text.is_empty() { Ok(()) } else { print(&[&text]) }
+        print(&mut self.output, &mut self.muted, &text, &self.signals)
     }
 }
 
@@ -393,10 +411,23 @@ fn append(
     Ok(appended)
 }
 
-fn print(parts: &[&[u8]]) -> Result<()> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    let written = parts.iter().try_for_each(|part| out.write_all(part)).and_then(|()| out.flush());
-    written.context("can't write to standard output")
+/// Prints `bytes`, unless something before them could not be printed. A signal that
+/// comes while the output is full is no error here: what was read is still appended,
+/// and then that signal is met. An output that was closed is one: `produce` must not
+/// end as if all were well.
+fn print(output: &mut Output, muted: &mut bool, bytes: &[u8], signals: &Signals) -> Result<()> {
+    if *muted {
+        return Ok(());
+    }
+    let printed = output.write(bytes, signals);
+    *muted = printed.is_err();
+    match printed {
+        Err(error) if error.is::<Signalled>() => Ok(()),
+        Err(error) if error.is::<OutputClosed>() => {
+            Err(io::Error::from(io::ErrorKind::BrokenPipe)).context(NAME)
+        }
+        printed => printed,
+    }
 }
 
 fn records(count: u64) -> String {

@@ -108,17 +108,21 @@ fn side(
 /// Refuses a range that can be seen to end before it begins, whatever the log
 /// holds: reading it would quietly print nothing.
 fn in_order(text: &str, span: Span) -> Result<Span, String> {
-    let backwards = match (span.from, span.until) {
+    if is_backwards(span) {
+        return Err(format!("{text:?} ends before it begins: give the earlier place first"));
+    }
+    Ok(span)
+}
+
+/// Whether a range can be seen to end before it begins, whatever the log holds.
+pub fn is_backwards(span: Span) -> bool {
+    match (span.from, span.until) {
         (Some(Start::At(from)), Some(Start::At(until))) => until < from,
         (Some(Start::Time(from)), Some(Start::Time(until))) => until < from,
         (Some(Start::AfterStart(from)), Some(Start::AfterStart(until))) => until < from,
         (Some(Start::Last(from)), Some(Start::Last(until))) => until > from,
         _ => false,
-    };
-    if backwards {
-        return Err(format!("{text:?} ends before it begins: give the earlier place first"));
     }
-    Ok(span)
 }
 
 #[cfg(test)]

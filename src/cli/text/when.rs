@@ -10,6 +10,9 @@ use crate::model::Timestamp;
 /// seconds end in the year 5138, this many milliseconds in 1973.
 const FIRST_MILLIS: i64 = 100_000_000_000;
 
+/// The end of the year 9999.
+const LAST_MILLIS: i64 = 253_402_300_799_999;
+
 /// Smaller numbers are no seconds since 1970: this many end in 1973. They are more
 /// likely an hour, a year or an offset. Zero stays, as all time begins there.
 const FIRST_SECONDS: i64 = 100_000_000;
@@ -72,8 +75,14 @@ fn calendar(text: &str) -> Option<Timestamp> {
         Some(rest) if rest.contains(['Z', 'z', '+', '-']) => text.to_owned(),
         Some(_) => format!("{text}Z"),
     };
-    let moment: jiff::Timestamp = whole.parse().ok()?;
-    Some(Timestamp::from_millis(moment.as_millisecond()))
+    if let Ok(moment) = whole.parse::<jiff::Timestamp>() {
+        return Some(Timestamp::from_millis(moment.as_millisecond()));
+    }
+    // jiff keeps clear of the calendar's last days, so that every zone has them.
+    let (day, rest) = whole.strip_prefix("9999-12-")?.split_at_checked(2)?;
+    let earlier = format!("9999-12-{}{rest}", day.parse::<u8>().ok().filter(|&day| day >= 30)? - 2);
+    let moment: jiff::Timestamp = earlier.parse().ok().filter(|_| day <= "31")?;
+    Some(Timestamp::from_millis(moment.as_millisecond() + 2 * 86_400_000))
 }
 
 fn is_number(text: &str) -> bool {
@@ -102,7 +111,8 @@ fn midnight(now: Timestamp) -> Timestamp {
 /// Whether a calendar holds it; what does not was meant otherwise, such as
 /// nanoseconds taken for milliseconds.
 fn has_a_date(moment: Timestamp) -> bool {
-    jiff::Timestamp::from_millisecond(moment.as_millis()).is_ok()
+    let millis = moment.as_millis();
+    jiff::Timestamp::from_millisecond(millis).is_ok() || (0..=LAST_MILLIS).contains(&millis)
 }
 
 fn refusal(text: &str) -> String {
@@ -236,6 +246,26 @@ mod tests {
         assert_eq!(at("100000000"), "1973-03-03T09:46:40.000Z");
         assert_eq!(at("99999999999"), "5138-11-16T09:46:39.000Z");
         assert_eq!(at("100000000000"), "1973-03-03T09:46:40.000Z");
+    }
+
+    #[test]
+    fn the_calendar_has_its_last_days() {
+        for text in [
+            "9999-12-31T23:59:59.999Z",
+            "9999-12-31T23:59:59.999",
+            "9999-12-31T18:59:59.999-05:00",
+            "253402300799999",
+        ] {
+            let moment = parse_time(text, NOW);
+            assert_eq!(moment, Ok(Timestamp::from_millis(253_402_300_799_999)), "{text}");
+        }
+        let day = Timestamp::from_millis(253_402_214_400_000);
+        assert_eq!(parse_time("9999-12-31", NOW), Ok(day));
+        assert_eq!(parse_time("9999-12-30T24:00", NOW).ok(), None);
+        for text in ["9999-12-32", "9999-12-31T24:00", "9999-12-31T23:00-05:00", "253402300800000"]
+        {
+            assert!(parse_time(text, NOW).is_err(), "{text}");
+        }
     }
 
     #[test]

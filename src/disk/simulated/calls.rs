@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::handle::{Handle, SimulatedFile, SimulatedLock};
+use super::handle::{Handle, SimulatedDirectory, SimulatedFile, SimulatedLock};
 use super::journal::{Inode, Made, Step};
 use super::state::State;
 use super::tree::{Node, Tree};
 use super::{Class, Seeded, SimulatedDisk};
-use crate::disk::{Access, Disk, DiskFile, DiskLock, Entry};
+use crate::disk::{Access, Disk, DiskFile, DiskLock, Entry, HeldDirectory};
 
 impl Disk for SimulatedDisk {
     fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn DiskFile>> {
@@ -117,6 +117,13 @@ impl Disk for SimulatedDisk {
             Some(Node::Directory { stamp, .. }) => Ok(*stamp),
             _ => Ok(0),
         }
+    }
+
+    fn hold_dir(&self, path: &Path) -> io::Result<Box<dyn HeldDirectory>> {
+        let mut state = self.look()?;
+        let inode = state.tree.find(path)?;
+        state.tree.entries(inode)?;
+        Ok(Box::new(SimulatedDirectory { handle: self.handle(&mut state, inode) }))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {

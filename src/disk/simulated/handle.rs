@@ -10,7 +10,7 @@ use super::journal::{Inode, Step};
 use super::state::State;
 use super::tree::LONGEST_FILE;
 use super::{Class, Shared};
-use crate::disk::{Access, DiskFile, DiskLock, LockMode};
+use crate::disk::{Access, DiskFile, DiskLock, HeldDirectory, LockMode};
 
 /// What keeps a file open.
 #[derive(Debug)]
@@ -158,6 +158,18 @@ impl DiskLock for SimulatedLock {
         Ok(())
     }
 
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        self.handle.is_at(path)
+    }
+}
+
+/// There are no links to directories here, so it is at its own path or moved.
+#[derive(Debug)]
+pub(super) struct SimulatedDirectory {
+    pub handle: Handle,
+}
+
+impl HeldDirectory for SimulatedDirectory {
     fn is_at(&self, path: &Path) -> io::Result<bool> {
         self.handle.is_at(path)
     }

@@ -3,4 +3,6 @@
 mod closed_streams;
 mod follow;
 mod head;
+mod own_log;
 mod signals;
+mod stuck;
