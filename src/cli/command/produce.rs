@@ -213,7 +213,6 @@ pub fn run(args: &Produce, session: &Session) -> Result<()> {
     let limits = args.limits(&appender, shape.longest_piece());
     let framer = Framer::new(&delimiter, limits);
     let progress = Progress::of_bytes("appending", total, !is_typed);
-    let shape = shape;
     let producer = Producer::new(session, appender, framer, shape, policy, signals, progress)?;
     producer.run(&inputs)
 }
