@@ -45,6 +45,7 @@ use crate::model::{LogId, Offset, Start, Timestamp};
 use files::lock::AppendLock;
 use files::slot_file::SlotFile;
 use find::locate;
+use find::table::SegmentTable;
 use find::tail::{self, Tail};
 
 /// An open log. Cheap to clone; holds no file open.
@@ -128,7 +129,7 @@ impl Log {
     /// # Errors
     /// What the disk says.
     pub fn bounds(&self) -> Result<Bounds> {
-        let (end, durable, damage) = match self.tail() {
+        let (end, durable, damage) = match self.tail().and_then(|tail| self.reaches_all(tail)) {
             Ok(tail) => (tail.mark.offset, tail.durable.offset, None),
             Err(Error::Damage(damage)) => (damage.offset, damage.offset, Some(damage)),
             Err(error) => return Err(error),
@@ -136,6 +137,19 @@ impl Log {
         // Read after the end, so that it can't lie beyond it.
         let start = self.start()?.min(end);
         Ok(Bounds { start, end, durable, damage })
+    }
+
+    /// The end that was found, unless a segment lies beyond it that nothing leads to.
+    fn reaches_all(&self, mut tail: Tail) -> Result<Tail> {
+        const LOOKS: usize = 3;
+        for _ in 0..LOOKS {
+            if SegmentTable::load(self)?.active <= tail.mark.offset {
+                return Ok(tail);
+            }
+            // Made meanwhile, unless it stays beyond the end.
+            tail = self.tail()?;
+        }
+        Err(tail::missing_segment(&self.home, tail.mark.offset, tail.mark.offset))
     }
 
     /// The offset that `start` means now.

@@ -102,16 +102,23 @@ pub struct Consume {
     #[arg(long)]
     fail_empty: bool,
 
-    /// Move the checkpoint after hand-over, or leave it to tapelog commit
-    #[arg(long, value_name = "WHEN", requires = "group", default_value = "after")]
+    /// after: move the checkpoint after hand-over; manual: leave it to commit
+    #[arg(
+        long,
+        value_name = "WHEN",
+        requires = "group",
+        default_value = "after",
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
     commit: Commit,
 
     /// Commit after N records or each DUR [default: whichever is first of 10000, 1s]
     #[arg(long, value_name = "N|DUR", requires = "group")]
     commit_every: Option<CommitEvery>,
 
-    /// Where to go on if the log does not hold the place, instead of exit 6
-    #[arg(long, value_name = "WHERE")]
+    /// Go on at earliest or latest if the place is gone, instead of exit 6
+    #[arg(long, value_name = "WHERE", hide_possible_values = true)]
     out_of_range: Option<Nearest>,
 
     /// Only records with this key; may be repeated
@@ -297,8 +304,11 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
 /// Where reading ends that does not follow: at the log end as it is now, so that it
 /// does not chase an end that its own reader moves. Damage there is still met and told.
 fn last_of(log: &Log) -> Result<Offset> {
-    let bounds = log.bounds()?;
-    Ok(if bounds.damage.is_some() { Offset::MAX } else { bounds.end })
+    // Where the end can't be told, the reader meets what is there.
+    Ok(match log.bounds() {
+        Ok(bounds) if bounds.damage.is_none() => bounds.end,
+        _ => Offset::MAX,
+    })
 }
 
 /// The offset before which reading backwards begins.
