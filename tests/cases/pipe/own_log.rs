@@ -8,9 +8,11 @@ use crate::sandbox::{A_SECOND, Expect, SECOND, Sandbox, foreground, status, want
 
 #[test]
 fn a_log_can_be_appended_to_itself_once() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::with_config("segment-size=1G");
     sandbox.mk(200_000);
-    let script = r#""$1" consume log | "$1" produce log"#;
+    // Files of a bounded size, should it chase itself again; a killed shell leaves its
+    // children, so that their log is kept small enough to be full soon.
+    let script = r#"ulimit -f 20000; "$1" consume log | "$1" produce log"#;
     let mut shell = std::process::Command::new("/bin/sh");
     shell.env_clear().current_dir(sandbox.path("")).args(["-c", script, "sh"]);
     shell.arg(crate::sandbox::binary());
@@ -45,10 +47,12 @@ fn a_log_is_not_made_of_its_own_files() {
         produce.timeout(20 * SECOND).write_stdin("new\n");
         produce.fails(status::FAILED, &["can't append", "directory of the log"]);
     }
-    let mut command = sandbox.command("produce");
-    command.stdin(fs::File::open(&active).unwrap());
-    let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(status::FAILED));
+    let script = r#"ulimit -f 20000; exec "$0" produce log <"$1""#;
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell.env_clear().current_dir(sandbox.path("")).args(["-c", script]);
+    shell.arg(crate::sandbox::binary()).arg(&active);
+    let mut shell = foreground(shell);
+    shell.timeout(20 * SECOND).fails(status::FAILED, &["can't append", "directory of the log"]);
     sandbox.all().prints(want(1, 10));
     // Another log's file is a file, and so is one beside the log.
     sandbox.file("beside", "new\n");
