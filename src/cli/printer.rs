@@ -31,10 +31,10 @@ pub struct Format {
     json: bool,
 
     /// As -J, but values that are JSON stand under json as they are
-    #[arg(long, conflicts_with_all = ["json", "format", "delimiter", "null", "key_separator"])]
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["json", "format", "delimiter", "null", "key_separator"])]
     json_payload: bool,
 
-    /// Print each record by a template: %o offset, %k key, %v value, %T time, …
+    /// Print each record by a template, such as '%o %k %v\n'
     #[arg(
         short = 'F',
         long,

@@ -43,6 +43,9 @@ Examples:
   tapelog consume demo -o @-1h            what came in the last hour
   tapelog consume demo -o 100:200 -J      a range, as JSON
   tapelog consume demo -F '%o %v\\n'       a template
+  tapelog consume demo -K : --grep error  keys and values, of some records
+  tapelog consume demo -r -n 1            the newest record
+  head takes more from the pipe than it prints: with -g use -n instead
 
 START:
   earliest, latest  the first record, or what comes after the last
@@ -56,11 +59,20 @@ TIME:
   1764428400, 1764428400000                    Unix seconds, milliseconds
   -1h, '1 hour ago'                            before now
 
+FORMAT:
+  %o offset, %k key, %v or %s value, %h headers, %T time in ms
+  %K, %V or %S       length of key or value in bytes; -1 if there is none
+  %d{FORMAT}         the time by strftime, in UTC; RFC 3339 without braces
+  %v{hex} {base64} {json}   another form; also after %k, %s, %h
+  %%, \\n \\t \\xHH   a percent sign, escapes; no newline is added
+
 JSON names:
   offset, next  the record's offset, and the one to commit behind it
-  ts            its time, in ms
+  ts            its own time, else when it was appended, in ms
   append_ts     when it was appended, in ms
-  payload       its value; payload_base64 if that is not UTF-8
+  key           its key, if it has one; key_base64 if that is not UTF-8
+  headers       name, value, name, value, …; or headers_base64
+  payload       its value, or null; payload_base64 if that is not UTF-8
 ")]
 pub struct Consume {
     #[command(flatten)]
@@ -99,7 +111,7 @@ pub struct Consume {
     timeout: Option<Duration>,
 
     /// Exit with 3 if there was nothing to print
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     fail_empty: bool,
 
     /// after: move the checkpoint after hand-over; manual: leave it to commit
@@ -114,7 +126,7 @@ pub struct Consume {
     commit: Commit,
 
     /// Commit after N records or each DUR [default: whichever is first of 10000, 1s]
-    #[arg(long, value_name = "N|DUR", requires = "group")]
+    #[arg(long, value_name = "N|DUR", requires = "group", hide_short_help = true)]
     commit_every: Option<CommitEvery>,
 
     /// Go on at earliest or latest if the place is gone, instead of exit 6
@@ -134,7 +146,7 @@ pub struct Consume {
     grep: Option<String>,
 
     /// --since and --until go by the records' own times
-    #[arg(long, conflicts_with = "offset")]
+    #[arg(long, conflicts_with = "offset", hide_short_help = true)]
     own_time: bool,
 
     /// The newest record first

@@ -38,6 +38,15 @@ Examples:
   tapelog produce demo access.log -         a file, then stdin
   find . -print0 | tapelog produce demo -0  file names, newlines and all
   tapelog produce demo --receipt <orders    each offset once it is safe
+  tapelog produce demo -K : -z zstd <pairs  keys before the first colon
+  tapelog consume a -J | tapelog produce b -J   whole records, as JSON
+  tapelog produce demo --whole photo.jpg    a file as one record
+  echo 1 | tapelog produce demo --expect-end 7  only if nobody was faster
+
+JSON names:
+  key, headers, payload, ts  as consume -J prints them; or key_base64,
+                             headers_base64, payload_base64
+  offset, next, append_ts    ignored
 
 What a power cut can lose:
   --sync 1s    the last second before the cut, while produce still ran
