@@ -45,6 +45,7 @@ Exit status:
   5  held by another process
   6  an offset is out of range
   7  a record is too big
+  9  done in part
   After SIGINT or SIGTERM what is done is saved, then the signal ends it.
 
 Files:

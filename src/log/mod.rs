@@ -211,7 +211,10 @@ impl Log {
                 break;
             }
             let patience = if seen.is_ok() { Duration::ZERO } else { PAUSE };
-            if let Some(_held) = AppendLock::of(&self.home)?.wait_shared(patience)? {
+            let lock = AppendLock::if_there(&self.home)?;
+            let held = lock.as_ref().map(|lock| lock.wait_shared(patience)).transpose()?;
+            // Had, or not there to be had.
+            if held.as_ref().is_none_or(Option::is_some) {
                 let (tail, end) = self.look_at_end()?;
                 self.tell_of_tail(&tail, end.as_ref());
                 return Ok(tail);

@@ -259,10 +259,11 @@ impl Reader {
 
     /// Bad bytes: half an append, a torn tail, or damage.
     fn at_bad_bytes(&mut self, bad: &Bad) -> Result<Advanced> {
-        let lock = AppendLock::of(&self.log.home)?;
-        let held = lock.try_shared()?;
+        let lock = AppendLock::if_there(&self.log.home)?;
+        let held = lock.as_ref().map(AppendLock::try_shared).transpose()?;
+        let somebody_appends = matches!(held, Some(None));
         let durable = self.durable()?;
-        if held.is_none() && durable <= bad.offset {
+        if somebody_appends && durable <= bad.offset {
             return Ok(Advanced::End);
         }
         let Place::In(reader) = &mut self.place else { return Ok(Advanced::End) };

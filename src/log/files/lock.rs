@@ -38,17 +38,33 @@ impl Drop for Held<'_> {
 }
 
 impl AppendLock {
+    /// The lock for a writer. One that is missing holds nothing, so it is made anew.
     pub(crate) fn of(home: &Home) -> Result<AppendLock> {
+        if let Some(lock) = AppendLock::if_there(home)? {
+            return Ok(lock);
+        }
         let path = home.path(file_name::LOCK);
-        let lock = match home.disk().lock(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                // Holds nothing, so it can be made anew; if another process does, that is it.
-                let _ = home.disk().create_new(&path);
-                home.disk().lock(&path)
+        match home.disk().create_new(&path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(Error::io("create", &path)(error));
             }
-            opened => opened,
-        };
-        Ok(AppendLock { lock: lock.map_err(Error::io("open", &path))?, path })
+            _ => {}
+        }
+        let lock = home.disk().lock(&path).map_err(Error::io("open", &path))?;
+        Ok(AppendLock { lock, path })
+    }
+
+    /// The lock for a reader, who makes no file of a log's state. Where it is missing
+    /// nobody appends.
+    pub(crate) fn if_there(home: &Home) -> Result<Option<AppendLock>> {
+        let path = home.path(file_name::LOCK);
+        match home.disk().lock(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            lock => {
+                let lock = lock.map_err(Error::io("open", &path))?;
+                Ok(Some(AppendLock { lock, path }))
+            }
+        }
     }
 
     /// Takes the lock, waiting as long as it needs; says so after a second.
