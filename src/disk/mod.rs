@@ -112,9 +112,6 @@ pub trait DiskFile: Send + Debug {
 
     /// Whether `path` still names this very file.
     fn is_at(&self, path: &Path) -> io::Result<bool>;
-
-    /// Asks that these bytes be on their way to the device before they are synced. A hint.
-    fn start_writeback(&self, position: u64, bytes: u64);
 }
 
 /// A directory that is held: as long as it is, no new one can be mistaken for it.

@@ -176,10 +176,6 @@ impl DiskFile for RealFile {
     fn is_at(&self, path: &Path) -> io::Result<bool> {
         names(path, &self.file)
     }
-
-    fn start_writeback(&self, position: u64, bytes: u64) {
-        let _ = (position, bytes);
-    }
 }
 
 #[derive(Debug)]

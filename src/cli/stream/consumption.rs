@@ -16,6 +16,9 @@ use crate::cli::session::Session;
 use crate::log::{BackReader, Log, Piece, Reader, Reading};
 use crate::model::{Offset, Start, Timestamp};
 
+/// What is put together is written when it has so many bytes.
+const FLUSH: usize = 256 << 10;
+
 /// Where reading stops.
 #[derive(Clone, Copy, Debug)]
 pub enum Until {
@@ -180,23 +183,47 @@ impl Consumption<'_> {
         while self.left > 0 {
             let Some(block) = reader.read()? else { return Ok(()) };
             for piece in block.pieces().rev() {
-                let records = piece.records();
-                let records =
-                    records.with_context(|| format!("offset {} can't be read", piece.from))?;
-                let wanted = |offset: Offset| from <= offset && offset < until.min(block.end());
-                let mut records: Vec<_> = records.filter(|record| wanted(record.offset)).collect();
-                while let Some(record) = records.pop().filter(|_| self.left > 0) {
-                    let printed = u64::from(self.printer.print_one(&record, &mut out));
-                    self.left -= printed;
-                    self.printed += printed;
-                }
-                self.output.write(&out, &self.signals)?;
-                out.clear();
+                self.print_back(&piece, from, until.min(block.end()), &mut out)?;
             }
             if let Some(signal) = self.signals.caught() {
                 bail!(signal);
             }
         }
+        Ok(())
+    }
+
+    /// Prints the records of one piece from `from` to before `until`, the newest first: a
+    /// stretch at a time, as short records are many.
+    fn print_back(
+        &mut self,
+        piece: &Piece<'_>,
+        from: Offset,
+        until: Offset,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        const STRETCH: usize = 16 << 10;
+        let unreadable = || format!("offset {} can't be read", piece.from);
+        let wanted = |offset: Offset| from <= offset && offset < until;
+        let stretches = (piece.header.records as usize).div_ceil(STRETCH);
+        for stretch in (0..stretches).rev() {
+            let records = piece.records().with_context(unreadable)?;
+            let records = records.skip(stretch * STRETCH).take(STRETCH);
+            let mut records: Vec<_> = records.filter(|record| wanted(record.offset)).collect();
+            while let Some(record) = records.pop().filter(|_| self.left > 0) {
+                let printed = u64::from(self.printer.print_one(&record, out));
+                self.left -= printed;
+                self.printed += printed;
+                if out.len() >= FLUSH || records.is_empty() {
+                    self.output.write(out, &self.signals)?;
+                    out.clear();
+                }
+            }
+            if self.left == 0 {
+                break;
+            }
+        }
+        self.output.write(out, &self.signals)?;
+        out.clear();
         Ok(())
     }
 

@@ -89,10 +89,11 @@ impl Framer {
     /// The input ends here, and with it its last record, if one was begun. All
     /// batches must be taken before more is read.
     pub fn end_input(&mut self) {
-        let unfinished = self.pending() > 0;
+        // A record of which much was passed over already is unfinished too.
+        let unfinished = self.pending() > 0 || self.skipped > 0;
         if !self.cuts_lines() {
             self.at_end = unfinished || self.delimiter.is_none();
-        } else if unfinished && self.buffer[self.end - 1] != b'\n' {
+        } else if unfinished && (self.pending() == 0 || self.buffer[self.end - 1] != b'\n') {
             self.room()[0] = b'\n';
             self.end += 1;
         }
@@ -319,6 +320,24 @@ mod tests {
         assert_eq!(framer.lines().unwrap().unwrap().bytes, b"a\nb\n");
         let refused = framer.lines().unwrap_err();
         assert_eq!(refused, Oversize { line: 3, seen: 1001, whole: true });
+    }
+
+    #[test]
+    fn a_record_that_is_too_large_ends_with_the_input() {
+        for delimiter in [&b"\n"[..], b"\0", b"ab"] {
+            let mut framer = Framer::new(delimiter, LIMITS);
+            for piece in 0..3 {
+                framer.room()[..5000].fill(b'x');
+                framer.filled(5000);
+                if piece == 0 {
+                    assert!(framer.record().is_err());
+                }
+                assert_eq!(framer.skip_oversize(), None);
+            }
+            framer.end_input();
+            assert_eq!(framer.skip_oversize(), Some(15_000), "{delimiter:?}");
+            assert_eq!(framer.pending(), 0);
+        }
     }
 
     proptest! {

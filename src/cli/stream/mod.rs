@@ -10,5 +10,6 @@ pub mod input;
 pub mod output;
 pub mod producer;
 pub mod progress;
+pub mod promise;
 pub mod shape;
 pub mod signals;

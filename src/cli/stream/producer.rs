@@ -2,7 +2,6 @@
 //! into batches, appended, and made safe when that is due.
 
 use std::io::{self, Write};
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -12,64 +11,17 @@ use super::gather::Gathered;
 use super::input::Input;
 use super::output::{NAME, Output};
 use super::progress::Progress;
+use super::promise::{Oversized, Policy, SyncPolicy};
 use super::shape::{Misfit, Shape};
 use super::signals::{Signalled, Signals};
 use crate::cli::failure::{Ended, OutputClosed, Status};
 use crate::cli::session::Session;
-use crate::cli::text::duration::parse_duration;
 use crate::format::body::Body;
 use crate::log::{Appended, Appender};
 use crate::model::Offset;
 
 /// How far a record that is too large is read to tell its size.
 const LONGEST_MEASURED: u64 = 1 << 30;
-
-/// When what was appended is synced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyncPolicy {
-    /// So often, and at the end.
-    Every(Duration),
-    /// After each batch.
-    Each,
-    /// Never.
-    Never,
-}
-
-impl FromStr for SyncPolicy {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        match text {
-            "each" => Ok(SyncPolicy::Each),
-            "none" => Ok(SyncPolicy::Never),
-            _ => parse_duration(text).map(SyncPolicy::Every),
-        }
-    }
-}
-
-/// What becomes of a record that is too large.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Oversized {
-    /// It ends the run.
-    Refuse,
-    /// It is left out, and counted.
-    Skip,
-}
-
-/// What a producer promises and prints.
-#[derive(Clone, Debug)]
-pub struct Policy {
-    /// When what was appended is synced.
-    pub sync: SyncPolicy,
-    /// Whether offsets are printed once they are safe.
-    pub receipts: bool,
-    /// What is printed after each stored value, if values are to be printed.
-    pub tee: Option<Vec<u8>>,
-    /// What becomes of a record that is too large.
-    pub oversized: Oversized,
-    /// Where the log must end for the next batch.
-    pub expected_end: Option<Offset>,
-}
 
 /// Appends what inputs hold.
 #[derive(Debug)]
@@ -296,7 +248,10 @@ impl<'a> Producer<'a> {
     fn appended(&mut self, appended: Appended) -> Result<()> {
         self.stored += appended.next.since(appended.base);
         if self.policy.receipts {
-            self.unreceipted.push(appended);
+            match self.unreceipted.last_mut() {
+                Some(last) if last.next == appended.base => last.next = appended.next,
+                _ => self.unreceipted.push(appended),
+            }
         }
         match self.policy.sync {
             SyncPolicy::Each => self.sync_now(),
@@ -358,6 +313,7 @@ impl<'a> Producer<'a> {
             self.progress.add(read as u64);
             if read == 0 {
                 self.framer.end_input();
+                return Ok(self.framer.skip_oversize());
             }
             left = left.saturating_sub(read as u64);
         }
@@ -384,11 +340,16 @@ impl<'a> Producer<'a> {
     }
 
     fn print_receipts(&mut self) -> Result<()> {
+        const FLUSH: usize = 64 << 10;
         let mut text = Vec::new();
         for appended in self.unreceipted.drain(..) {
             for offset in appended.base.get()..appended.next.get() {
                 // Writing to a Vec can't fail.
                 let _ = writeln!(text, "{offset}");
+                if text.len() >= FLUSH {
+                    print(&mut self.output, &mut self.muted, &text, &self.signals)?;
+                    text.clear();
+                }
             }
         }
         print(&mut self.output, &mut self.muted, &text, &self.signals)

@@ -119,8 +119,6 @@ impl DiskFile for SimulatedFile {
     fn is_at(&self, path: &Path) -> io::Result<bool> {
         self.handle.is_at(path)
     }
-
-    fn start_writeback(&self, _position: u64, _bytes: u64) {}
 }
 
 /// The first `count` bytes of `parts`, joined.

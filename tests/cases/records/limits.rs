@@ -53,6 +53,24 @@ fn h035_files_after_the_long_line_are_stored_under_skip() {
 }
 
 #[test]
+fn h035_an_input_that_ends_inside_the_long_record_is_told_and_left() {
+    for options in ["", "-0", "-k key", "-D ab"] {
+        for size in [1001, 1002, 600_000] {
+            let end = if options.contains("-0") { "\0" } else { "\n" };
+            let end = if options.contains("-D") { "ab" } else { end };
+            let input = format!("a{end}{}", "x".repeat(size));
+            let sandbox = Sandbox::with_config("max-record-size=1000");
+            let mut produce = sandbox.tapelog(&format!("produce {options}"));
+            produce.write_stdin(input.clone());
+            produce.fails(status::TOO_BIG, &["record 2 ", &size.to_string()]);
+            let mut produce = sandbox.tapelog(&format!("produce --oversize skip {options}"));
+            produce.write_stdin(input).fails(status::PARTIAL, &["1 "]);
+            sandbox.all().prints("a\na\n");
+        }
+    }
+}
+
+#[test]
 fn h036_exactly_the_limit_is_stored_and_one_byte_more_is_not() {
     for (options, end) in
         [("", "\n"), ("-0", "\0"), ("-D ;;", ";;"), ("-Z", "\n"), ("-z zstd", "\n")]
