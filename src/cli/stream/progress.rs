@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Shorter work shows nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -11,12 +11,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Progress in bytes.
 #[derive(Debug)]
 pub struct Progress {
-    what: &'static str,
-    total: u64,
-    done: u64,
     begun: Instant,
-    shows: bool,
+    /// Counts from the beginning, so that its rate is right, and is drawn only later.
     bar: Option<ProgressBar>,
+    is_drawn: bool,
 }
 
 impl Progress {
@@ -24,20 +22,17 @@ impl Progress {
     /// `wanted` is false where a line would disturb what is on the terminal.
     pub fn of_bytes(what: &'static str, total: u64, wanted: bool) -> Progress {
         let shows = wanted && rustix::termios::isatty(rustix::stdio::stderr());
-        Progress { what, total, done: 0, begun: Instant::now(), shows, bar: None }
+        let bar = shows.then(|| hidden_bar(what, total));
+        Progress { begun: Instant::now(), bar, is_drawn: false }
     }
 
     /// So many bytes more are done.
     pub fn add(&mut self, bytes: u64) {
-        self.done += bytes;
-        if !self.shows {
-            return;
-        }
-        if self.bar.is_none() && self.begun.elapsed() >= PATIENCE {
-            self.bar = Some(self.new_bar());
-        }
-        if let Some(bar) = &self.bar {
-            bar.set_position(self.done);
+        let Some(bar) = &self.bar else { return };
+        bar.inc(bytes);
+        if !self.is_drawn && self.begun.elapsed() >= PATIENCE {
+            self.is_drawn = true;
+            bar.set_draw_target(ProgressDrawTarget::stderr());
         }
     }
 
@@ -47,14 +42,15 @@ impl Progress {
             bar.finish_and_clear();
         }
     }
+}
 
-    fn new_bar(&self) -> ProgressBar {
-        let (bar, template) = match self.total {
-            0 => (ProgressBar::no_length(), "{msg} {bytes} ({bytes_per_sec})"),
-            total => (ProgressBar::new(total), "{msg} {bytes}/{total_bytes} {wide_bar} {eta}"),
-        };
-        let style = ProgressStyle::with_template(template);
-        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.with_style(style).with_message(self.what)
-    }
+fn hidden_bar(what: &'static str, total: u64) -> ProgressBar {
+    let (length, template) = match total {
+        0 => (None, "{msg} {bytes} ({bytes_per_sec})"),
+        total => (Some(total), "{msg} {bytes}/{total_bytes} {wide_bar} {eta}"),
+    };
+    let style = ProgressStyle::with_template(template);
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::hidden());
+    bar.with_style(style).with_message(what)
 }
