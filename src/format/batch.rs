@@ -7,6 +7,7 @@
 //!   4    1    version          1
 //!   5    1    layout           1 lines, 2 columns, 3 gap
 //!   6    1    codec            0 none, 1 LZ4 block, 2 Zstandard frame
+//!                              of a gap the reason: 1 compacted, 2 damaged
 //!   7    1    flags            0
 //!   8    8    base offset      of the first record
 //!  16    4    next delta       next offset − base offset
@@ -49,7 +50,16 @@ pub enum Layout {
     /// Columns: for what lines can't say.
     Columns,
     /// No records: the offsets from base to next are missing, knowingly.
-    Gap,
+    Gap(GapReason),
+}
+
+/// Why the offsets of a gap are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GapReason {
+    /// Compaction took their records, because later ones have the same keys.
+    Compacted,
+    /// Their records were damaged or lost; repair set aside what was left of them.
+    Damaged,
 }
 
 /// How a body is compressed.
@@ -136,22 +146,28 @@ impl Header {
     }
 
     /// The header's bytes at `place`.
-    pub fn encode(&self, place: &Place) -> [u8; HEADER_LEN] {
+    ///
+    /// # Errors
+    /// [`HeaderError::Impossible`] for more offsets than the field can hold.
+    pub fn encode(&self, place: &Place) -> Result<[u8; HEADER_LEN], HeaderError> {
+        let delta = u32::try_from(self.next.since(self.base));
+        let delta = delta.map_err(|_| HeaderError::Impossible("number of offsets"))?;
         let mut bytes = [0; HEADER_LEN];
         bytes[0..4].copy_from_slice(&MAGIC);
         bytes[4] = VERSION;
         bytes[5] = match self.layout {
             Layout::Lines => 1,
             Layout::Columns => 2,
-            Layout::Gap => 3,
+            Layout::Gap(_) => 3,
         };
-        bytes[6] = match self.codec {
-            Codec::None => 0,
-            Codec::Lz4 => 1,
-            Codec::Zstd => 2,
+        bytes[6] = match (self.layout, self.codec) {
+            (Layout::Gap(GapReason::Compacted), _) => 1,
+            (Layout::Gap(GapReason::Damaged), _) => 2,
+            (_, Codec::None) => 0,
+            (_, Codec::Lz4) => 1,
+            (_, Codec::Zstd) => 2,
         };
         bytes[8..16].copy_from_slice(&self.base.get().to_le_bytes());
-        let delta = u32::try_from(self.next.since(self.base)).unwrap_or(u32::MAX);
         bytes[16..20].copy_from_slice(&delta.to_le_bytes());
         bytes[20..24].copy_from_slice(&self.records.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.synced.get().to_le_bytes());
@@ -162,7 +178,7 @@ impl Header {
         bytes[56..60].copy_from_slice(&self.body_crc.to_le_bytes());
         let crc = placed_crc(&bytes, place);
         bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
-        bytes
+        Ok(bytes)
     }
 
     /// Reads the header of the batch at `place`.
@@ -181,17 +197,13 @@ impl Header {
         if bytes[4] != VERSION {
             return Err(newer("version", bytes[4]));
         }
-        let layout = match bytes[5] {
-            1 => Layout::Lines,
-            2 => Layout::Columns,
-            3 => Layout::Gap,
-            other => return Err(newer("layout", other)),
-        };
-        let codec = match bytes[6] {
-            0 => Codec::None,
-            1 => Codec::Lz4,
-            2 => Codec::Zstd,
-            other => return Err(newer("codec", other)),
+        let (layout, codec) = match (bytes[5], bytes[6]) {
+            (3, 1) => (Layout::Gap(GapReason::Compacted), Codec::None),
+            (3, 2) => (Layout::Gap(GapReason::Damaged), Codec::None),
+            (3, other) => return Err(newer("gap of reason", other)),
+            (1, codec) => (Layout::Lines, codec_of(codec)?),
+            (2, codec) => (Layout::Columns, codec_of(codec)?),
+            (other, _) => return Err(newer("layout", other)),
         };
         if bytes[7] != 0 {
             return Err(newer("flag set", bytes[7]));
@@ -222,13 +234,14 @@ impl Header {
         if offsets == 0 || u64::from(self.records) > offsets {
             return Err(HeaderError::Impossible("number of records"));
         }
-        if (self.layout == Layout::Gap) != (self.records == 0) {
+        let is_gap = matches!(self.layout, Layout::Gap(_));
+        if is_gap != (self.records == 0) {
             return Err(HeaderError::Impossible("number of records"));
         }
         if self.layout == Layout::Lines && offsets != u64::from(self.records) {
             return Err(HeaderError::Impossible("number of records"));
         }
-        if self.layout == Layout::Gap && (self.codec != Codec::None || self.raw != 0) {
+        if is_gap && (self.codec != Codec::None || self.raw != 0 || self.stored != 0) {
             return Err(HeaderError::Impossible("length"));
         }
         if self.synced > self.base {
@@ -243,6 +256,16 @@ impl Header {
             return Err(HeaderError::Impossible("length"));
         }
         Ok(self)
+    }
+}
+
+/// The codec that a batch with records names.
+fn codec_of(value: u8) -> Result<Codec, HeaderError> {
+    match value {
+        0 => Ok(Codec::None),
+        1 => Ok(Codec::Lz4),
+        2 => Ok(Codec::Zstd),
+        value => Err(HeaderError::Newer { what: "codec", value }),
     }
 }
 
@@ -288,7 +311,7 @@ mod tests {
 
     /// Sets a byte and makes the checksum right again.
     fn forged(at: usize, value: u8) -> [u8; HEADER_LEN] {
-        let mut bytes = header().encode(&place());
+        let mut bytes = header().encode(&place()).unwrap();
         bytes[at] = value;
         let crc = placed_crc(&bytes, &place());
         bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
@@ -297,12 +320,32 @@ mod tests {
 
     #[test]
     fn comes_back_as_it_was() {
-        assert_eq!(Header::decode(&header().encode(&place()), &place()), Ok(header()));
+        let gap = |reason| Header {
+            layout: Layout::Gap(reason),
+            next: Offset::new(130 + u64::from(u32::MAX)),
+            records: 0,
+            stored: 0,
+            raw: 0,
+            body_crc: 0,
+            ..header()
+        };
+        for header in [header(), gap(GapReason::Compacted), gap(GapReason::Damaged)] {
+            let bytes = header.encode(&place()).unwrap();
+            assert_eq!(Header::decode(&bytes, &place()), Ok(header));
+        }
+    }
+
+    #[test]
+    fn more_offsets_than_the_field_holds_are_not_written() {
+        let next = Offset::new(131 + u64::from(u32::MAX));
+        let far = Header { layout: Layout::Columns, next, ..header() };
+        assert!(matches!(far.encode(&place()), Err(HeaderError::Impossible(_))));
     }
 
     #[test]
     fn the_bytes_are_these_and_no_others() {
-        let hex: String = header().encode(&place()).iter().map(|b| format!("{b:02x}")).collect();
+        let hex: String =
+            header().encode(&place()).unwrap().iter().map(|b| format!("{b:02x}")).collect();
         let golden = "f5746c620101000082000000000000000300000003000000780000000000000\
                       0ffffffffffffffff07000000000000000c0000000c000000efbeadde";
         assert_eq!(&hex[..120], golden);
@@ -310,7 +353,7 @@ mod tests {
 
     #[test]
     fn any_flipped_bit_is_noticed() {
-        let good = header().encode(&place());
+        let good = header().encode(&place()).unwrap();
         for bit in 0..HEADER_LEN * 8 {
             let mut bytes = good;
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -320,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_none_at_another_place_or_in_another_log() {
-        let bytes = header().encode(&place());
+        let bytes = header().encode(&place()).unwrap();
         for elsewhere in [
             Place { log: LogId::new(8), ..place() },
             Place { segment: Offset::new(0), ..place() },

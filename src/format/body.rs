@@ -70,7 +70,7 @@ pub fn check(header: &Header, stored: &[u8]) -> Result<(), BodyError> {
 pub fn check_layout(header: &Header, raw: &[u8]) -> Result<(), BodyError> {
     let offsets = header.next.since(header.base);
     let fits = match header.layout {
-        Layout::Gap => raw.is_empty(),
+        Layout::Gap(_) => raw.is_empty(),
         Layout::Lines => raw.last() == Some(&b'\n') && count_lines(raw) == header.records as usize,
         Layout::Columns => {
             let mut columns = Columns::open(raw, header.records as usize)?;
@@ -107,7 +107,7 @@ pub fn encode(records: &[Content<'_>], out: &mut Vec<u8>) -> Layout {
 /// [`BodyError`] if the body can't be read as its layout.
 pub fn records<'a>(header: &Header, raw: &'a [u8]) -> Result<Records<'a>, BodyError> {
     let source = match header.layout {
-        Layout::Gap => Source::Lines(&[]),
+        Layout::Gap(_) => Source::Lines(&[]),
         Layout::Lines if raw.last() == Some(&b'\n') => Source::Lines(raw),
         Layout::Lines => return Err(BodyError::Layout),
         Layout::Columns => Source::Columns(Columns::open(raw, header.records as usize)?),

@@ -3,6 +3,7 @@
 
 pub mod batch;
 pub mod body;
+pub mod checked_json;
 pub mod codec;
 pub mod columns;
 pub mod file_name;

@@ -1,5 +1,9 @@
-//! `log.json`: the log's id, the format's version, its settings. One JSON object,
-//! replaced whole.
+//! `log.json`: the log's id, the format's version, its settings. One line of JSON with
+//! a checksum (see [`super::checked_json`]), replaced whole:
+//!
+//! ```text
+//! {"id":"0123456789abcdef","format":1,"settings":{"segment-size":4096},"crc":"9f0c11aa"}
+//! ```
 
 use std::time::Duration;
 
@@ -7,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::batch::MAX_RECORD;
+use super::checked_json;
 use super::codec::Compression;
 use crate::model::LogId;
 
@@ -111,45 +116,49 @@ pub struct LogFile {
 }
 
 /// Why `log.json` can't be used.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LogFileError {
-    /// It is not what this program writes.
-    #[error("it is not what tapelog writes: {0}")]
-    Unreadable(String),
+    /// It is not what a tapelog wrote.
+    #[error("its checksum is wrong")]
+    Checksum,
     /// A later version wrote it.
-    #[error("its format is version {0}, this program knows version {FORMAT_VERSION}")]
-    Newer(u32),
+    #[error("{0}, which this version doesn't know")]
+    Newer(String),
+    /// Sound bytes that no tapelog writes.
+    #[error("{0}")]
+    Impossible(String),
 }
 
-/// Only what every version will have: read first, so that a later version's
-/// file is called that and not damage.
+/// Only what every version will have.
 #[derive(Deserialize)]
 struct VersionOnly {
     format: u32,
 }
 
 impl LogFile {
-    /// The file's bytes: JSON for people, with a newline at its end.
+    /// The file's bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let mut text = serde_json::to_string_pretty(self).unwrap_or_default().into_bytes();
-        text.push(b'\n');
-        text
+        let mut line = checked_json::encode(self).unwrap_or_default().into_bytes();
+        line.push(b'\n');
+        line
     }
 
-    /// Reads the file's bytes.
+    /// Reads the file's bytes. As their checksum is right, what can't be understood in
+    /// them was written by a later version.
     ///
     /// # Errors
     /// [`LogFileError`]
     pub fn decode(bytes: &[u8]) -> Result<LogFile, LogFileError> {
-        let unreadable = |error: String| LogFileError::Unreadable(error);
-        let version: VersionOnly =
-            serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
-        if version.format > FORMAT_VERSION {
-            return Err(LogFileError::Newer(version.format));
+        let line = bytes.strip_suffix(b"\n").filter(|line| checked_json::is_good(line));
+        let line = line.ok_or(LogFileError::Checksum)?;
+        let impossible = |error: serde_json::Error| LogFileError::Impossible(error.to_string());
+        let VersionOnly { format } = serde_json::from_slice(line).map_err(impossible)?;
+        if format > FORMAT_VERSION {
+            return Err(LogFileError::Newer(format!("its format is version {format}")));
         }
         let file: LogFile =
-            serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
-        file.settings.check().map_err(|error| unreadable(error.to_string()))?;
+            serde_json::from_slice(line).map_err(|error| LogFileError::Newer(error.to_string()))?;
+        file.settings.check().map_err(|error| LogFileError::Impossible(error.to_string()))?;
         Ok(file)
     }
 }
@@ -157,6 +166,7 @@ impl LogFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn comes_back_as_it_was() {
@@ -167,11 +177,21 @@ mod tests {
 
     #[test]
     fn a_later_version_is_told_from_nonsense() {
-        let later = br#"{"format":2,"whatever":[]}"#;
-        assert!(matches!(LogFile::decode(later), Err(LogFileError::Newer(2))));
-        assert!(matches!(LogFile::decode(b"{}"), Err(LogFileError::Unreadable(_))));
-        let zero = br#"{"id":"0000000000000009","format":1,"settings":{"segment-size":0}}"#;
-        assert!(matches!(LogFile::decode(zero), Err(LogFileError::Unreadable(_))));
+        let decode = |value: serde_json::Value| {
+            LogFile::decode(format!("{}\n", checked_json::encode(&value).unwrap()).as_bytes())
+        };
+        let id = "0000000000000009";
+        let later = [
+            json!({"format": 2, "whatever": []}),
+            json!({"id": id, "format": 1, "settings": {"retain-colour": "blue"}}),
+            json!({"id": id, "format": 1, "settings": {"compression": "brotli"}}),
+        ];
+        for value in later {
+            assert!(matches!(decode(value), Err(LogFileError::Newer(_))));
+        }
+        let zero = json!({"id": id, "format": 1, "settings": {"segment-size": 0}});
+        assert!(matches!(decode(zero), Err(LogFileError::Impossible(_))));
+        assert_eq!(LogFile::decode(b"{}\n"), Err(LogFileError::Checksum));
     }
 
     #[test]

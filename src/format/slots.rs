@@ -8,11 +8,13 @@
 //! `seq` goes up by one with each write, and the good line with the higher one
 //! counts. `kept` is the `seq` of the other line when this one was written: that
 //! line was durable then. A write goes over the line that is not known to be
-//! durable, so that a power cut can never tear both. `crc` is the CRC-32 of the
-//! line before `,"crc"`.
+//! durable, so that a power cut can never tear both. `crc` is that of
+//! [`super::checked_json`].
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use super::checked_json;
 
 /// The size of one slot in bytes.
 pub const SLOT_LEN: usize = 4096;
@@ -20,9 +22,6 @@ pub const SLOT_LEN: usize = 4096;
 pub const FILE_LEN: usize = 2 * SLOT_LEN;
 
 const SPACES: [u8; SLOT_LEN] = [b' '; SLOT_LEN];
-const CRC_KEY: &[u8] = br#","crc":""#;
-/// The checksum's eight digits and what closes the line.
-const CRC_TAIL: usize = 8 + 2;
 
 /// A good line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,19 +54,18 @@ pub enum OtherSlot {
     Bad,
 }
 
-#[derive(Deserialize)]
-struct Numbers {
+/// A line of the file, but for its checksum.
+#[derive(Serialize, Deserialize)]
+struct Line<T> {
     seq: u64,
     kept: u64,
+    #[serde(flatten)]
+    state: T,
 }
 
 /// The 4096 bytes of a slot; `None` if the state is too long for it.
 pub fn encode<T: Serialize>(seq: u64, kept: u64, state: &T) -> Option<[u8; SLOT_LEN]> {
-    let state = serde_json::to_string(state).ok()?;
-    let fields = state.strip_prefix('{')?.strip_suffix('}')?;
-    let text = format!(r#"{{"seq":{seq},"kept":{kept},{fields}"#);
-    let crc = crc32fast::hash(text.as_bytes());
-    let line = format!(r#"{text},"crc":"{crc:08x}"}}"#);
+    let line = checked_json::encode(&Line { seq, kept, state })?;
     let mut slot = [b' '; SLOT_LEN];
     slot.get_mut(..line.len())?.copy_from_slice(line.as_bytes());
     slot[SLOT_LEN - 1] = b'\n';
@@ -78,17 +76,10 @@ pub fn encode<T: Serialize>(seq: u64, kept: u64, state: &T) -> Option<[u8; SLOT_
 pub fn decode<T: DeserializeOwned>(slot: &[u8]) -> Option<Slot<T>> {
     let padded = slot.strip_suffix(b"\n")?;
     let (line, padding) = padded.split_at(memchr::memrchr(b'}', padded)? + 1);
-    if !SPACES.starts_with(padding) {
+    if !SPACES.starts_with(padding) || !checked_json::is_good(line) {
         return None;
     }
-    let end = line.len().checked_sub(CRC_TAIL)?;
-    let (text, tail) = line.split_at(end);
-    let text = text.strip_suffix(CRC_KEY)?;
-    if tail != format!("{:08x}\"}}", crc32fast::hash(text)).as_bytes() {
-        return None;
-    }
-    let Numbers { seq, kept } = serde_json::from_slice(line).ok()?;
-    let state = serde_json::from_slice(line).ok()?;
+    let Line { seq, kept, state } = serde_json::from_slice(line).ok()?;
     Some(Slot { seq, kept, state })
 }
 

@@ -106,8 +106,20 @@ fn read_log_file(home: &Home) -> Result<Option<LogFile>> {
     match LogFile::decode(&bytes) {
         Ok(file) => Ok(Some(file)),
         Err(error @ LogFileError::Newer(_)) => Err(Error::Newer { path, what: error.to_string() }),
-        Err(error) => Err(Error::Unreadable { path, what: error.to_string() }),
+        Err(error) => {
+            let what = format!("{error}: {}", remedy(home));
+            Err(Error::Unreadable { path, what })
+        }
     }
+}
+
+/// What makes a lost `log.json` anew.
+fn remedy(home: &Home) -> String {
+    format!(
+        "put it back from a copy, or run tapelog verify {} --repair, \
+         which makes it anew without the settings",
+        home.dir().display()
+    )
 }
 
 /// What a directory without `log.json` is: damaged if it holds segments.
@@ -118,7 +130,7 @@ fn what_else(home: &Home) -> Result<Error> {
             "it holds no log.json; produce makes a log at a new path",
         ));
     }
-    let what = "it is missing beside segments; put it back from a copy".to_owned();
+    let what = format!("it is missing beside segments: {}", remedy(home));
     Ok(Error::Unreadable { path: home.path(file_name::SETTINGS), what })
 }
 

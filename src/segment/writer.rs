@@ -84,7 +84,9 @@ impl SegmentWriter {
             raw: batch.body.raw,
             body_crc: crc32fast::hash(batch.body.bytes),
         };
-        let header = header.encode(&place);
+        let header = header
+            .encode(&place)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let begin = self.position;
         if let Err(error) = write_all(self.file(), &[&header, batch.body.bytes], begin.get()) {
             // If even this fails, the rest is a torn tail that the next writer sets aside.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tapelog::disk::Disk;
 use tapelog::disk::simulated::SimulatedDisk;
-use tapelog::format::batch::Layout;
+use tapelog::format::batch::{GapReason, Layout};
 use tapelog::format::body::{self, Body};
 use tapelog::format::codec::Compression;
 use tapelog::format::record::{Content, Headers, push_header};
@@ -42,7 +42,7 @@ pub enum Batch {
     /// As compaction leaves it: how many offsets are missing before each record, and after all.
     Sparse(Vec<(u64, Given)>, u64),
     /// A gap of so many offsets.
-    Gap(u64),
+    Gap(GapReason, u64),
 }
 
 /// A golden log.
@@ -174,12 +174,12 @@ fn gaps() -> Vec<Batch> {
         names.iter().map(|(gap, name)| (*gap, keyed(name.as_bytes(), Some(b"kept")))).collect()
     };
     vec![
-        Batch::Gap(5),
+        Batch::Gap(GapReason::Compacted, 5),
         Batch::Sparse(vec![(0, value(b"lines"))], 0),
-        Batch::Gap(1),
+        Batch::Gap(GapReason::Damaged, 1),
         Batch::Sparse(records(&[(0, "at the beginning"), (2, "after 2"), (0, "after none")]), 0),
         Batch::Sparse(records(&[(200, "after 200"), (1, "after 1")]), 3),
-        Batch::Gap(u64::from(u32::MAX)),
+        Batch::Gap(GapReason::Compacted, u64::from(u32::MAX)),
         Batch::Sparse(vec![(0, value(b"far"))], 0),
     ]
 }
@@ -210,7 +210,7 @@ impl Golden {
                     records.iter().for_each(|(gap, record)| add(*gap, record));
                     next += after;
                 }
-                Batch::Gap(offsets) => next += offsets,
+                Batch::Gap(_, offsets) => next += offsets,
             }
         }
         given
@@ -267,7 +267,7 @@ impl Batch {
     /// Puts the body into `bytes`; the layout, how many records, how many offsets.
     fn encode(&self, bytes: &mut Bytes) -> (Layout, u32, u64) {
         let (records, after) = match self {
-            Batch::Gap(offsets) => return (Layout::Gap, 0, *offsets),
+            Batch::Gap(reason, offsets) => return (Layout::Gap(*reason), 0, *offsets),
             Batch::Appended(_, records) => {
                 (records.iter().map(|record| (0, record.clone())).collect(), 0)
             }

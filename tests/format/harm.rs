@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use tapelog::format::batch::{Codec, Layout};
+use tapelog::format::batch::{Codec, GapReason, Layout};
 use tapelog::format::body::Body;
 use tapelog::format::columns;
 use tapelog::format::record::{Content, Headers};
@@ -96,7 +96,8 @@ fn a_column_that_is_unknown_is_newer() {
 
 #[test]
 fn a_gap_with_a_body_is_damage() {
-    let gap = Body { records: 0, ..Body::plain(Layout::Gap, 0, b"body") };
+    let layout = Layout::Gap(GapReason::Compacted);
+    let gap = Body { records: 0, ..Body::plain(layout, 0, b"body") };
     behind_a_good_one("a gap with a body", gap, status::DAMAGE);
 }
 

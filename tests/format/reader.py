@@ -49,9 +49,9 @@ def damage(why):
 # --- small files ---------------------------------------------------------------------
 
 
-def slot_state(slot):
-    """What one slot of a two-slot file says; None if it is not good."""
-    found = re.fullmatch(rb'(\{.*),"crc":"([0-9a-f]{8})"\} *\n', slot, re.DOTALL)
+def checked_json(line):
+    """What a line of JSON with a checksum says; None if it is not good."""
+    found = re.fullmatch(rb'(\{.*),"crc":"([0-9a-f]{8})"\} *\n', line, re.DOTALL)
     if not found or zlib.crc32(found[1]) != int(found[2], 16):
         return None
     return json.loads(found[1] + b"}")
@@ -66,7 +66,7 @@ def two_slots(path, log_id):
         return None
     if len(content) != 8192:
         return None
-    states = [slot_state(content[:4096]), slot_state(content[4096:])]
+    states = [checked_json(content[:4096]), checked_json(content[4096:])]
     good = [state for state in states if state and state["log"] == log_id]
     return max(good, key=lambda state: state["seq"], default=None)
 
@@ -186,14 +186,17 @@ def header_at(content, position, segment, log_id):
         raise Bad("no batch begins here")
     if crc != zlib.crc32(head[:60] + struct.pack("<QQ", segment, position)) or found_id != log_id:
         raise Bad("the header's checksum is wrong")
-    if version != 1 or layout not in (1, 2, 3) or codec not in (0, 1, 2) or flags != 0:
+    kinds = (1, 2) if layout == GAP else (NONE, LZ4, ZSTD)
+    if version != 1 or layout not in (LINES, COLUMNS, GAP) or codec not in kinds or flags != 0:
         raise Stop(1, "a newer tapelog wrote this")
     possible = 1 <= delta and base + delta <= MAX_OFFSET and records <= delta and synced <= base
     if not possible or (records == 0) != (layout == GAP):
         raise Bad("the header's numbers can't be")
     if max(stored, raw) > (MAX_BATCH if records > 1 else MAX_SINGLE):
         raise Bad(Stop(7, f"the batch at offset {base} is too large"))
-    if codec == NONE and stored != raw:
+    if layout == GAP:
+        codec = NONE
+    if codec == NONE and stored != raw or layout == GAP and stored:
         raise Bad("the header's lengths can't be")
     return {
         "layout": layout, "codec": codec, "base": base, "next": base + delta, "records": records,
@@ -302,7 +305,9 @@ class Log:
     def __init__(self, path):
         self.path = path
         with open(self.file("log.json"), "rb") as file:
-            settings = json.load(file)
+            settings = checked_json(file.read())
+        if settings is None:
+            raise damage("log.json's checksum is wrong")
         if settings["format"] > 1:
             raise Stop(1, "a newer tapelog wrote this")
         self.id = settings["id"]
