@@ -81,7 +81,7 @@ fn status_of_log_error(error: &log::Error) -> Status {
         E::Damage(_) | E::Unreadable { .. } => Status::Damage,
         E::Busy { .. } | E::CommitsItself { .. } => Status::Busy,
         E::OutOfRange(_) => Status::OutOfRange,
-        E::TooBig { .. } | E::BatchTooLarge { .. } => Status::TooBig,
+        E::TooBig { .. } | E::BatchTooLarge(_) => Status::TooBig,
         E::Io { .. }
         | E::NoParent(_)
         | E::NotALog { .. }

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::CompleteEnv;
 
-use command::{commit, config, consume, gc, groups, produce, seek, segments};
+use command::{commit, config, consume, gc, groups, produce, seek, segments, verify};
 use session::Session;
 
 /// A durable, replayable message log in a plain directory
@@ -60,7 +60,7 @@ Files:
     groups/G.checkpoint  where group G goes on
     groups/G.holder      who consumes it, for people
     groups/G.history     its seeks
-    quarantine/          what recovery cut off an unfinished end
+    quarantine/          what recovery and repair took out
   Indexes are derived: without them reading is slower once, and the same.
   rm -r LOG deletes a log, once nobody reads or writes it any more.
 
@@ -71,8 +71,10 @@ Damage:
   sets it aside. Readers print what comes before damage, a writer that
   meets it refuses, and nothing is repaired by itself. What to do:
   - Copy the directory as it is, cp -a LOG COPY, before anything else.
-  - Read on behind it: tapelog segments LOG shows where the next segment
-    begins, and tapelog consume LOG -o OFFSET reads from there.
+  - See what it is: tapelog verify LOG checks every byte.
+  - Read on behind it: tapelog consume LOG --skip-damage.
+  - Mend it: tapelog verify LOG --repair keeps every good record, sets the
+    damaged bytes aside and leaves a gap in their place.
   - A checkpoint: tapelog seek LOG -g GROUP --to PLACE places it anew, and
     tapelog groups LOG -g GROUP --delete forgets the group.
 ")]
@@ -94,6 +96,7 @@ enum Command {
     Groups(groups::Groups),
     Segments(segments::Segments),
     Gc(gc::Gc),
+    Verify(verify::Verify),
     Config(config::Config),
 }
 
@@ -116,6 +119,7 @@ pub fn main() -> ExitCode {
         Command::Produce(args) => produce::run(args, &session),
         Command::Seek(args) => seek::run(args, &session),
         Command::Segments(args) => segments::run(args, &session),
+        Command::Verify(args) => verify::run(args, &session),
     })
 }
 

@@ -228,6 +228,25 @@ impl Header {
         header.check()
     }
 
+    /// The log id that these bytes name, if they are a header at all.
+    pub fn claimed_log(bytes: &[u8; HEADER_LEN]) -> LogId {
+        LogId::new(u64_at(bytes, 40))
+    }
+
+    /// The durable mark in the header at `place`: of every one whose checksum is right,
+    /// though its kind be unknown or its batch too large.
+    pub fn synced_at(bytes: &[u8; HEADER_LEN], place: &Place) -> Option<Offset> {
+        match Header::decode(bytes, place) {
+            Ok(header) => Some(header.synced),
+            Err(HeaderError::Newer { .. } | HeaderError::TooLarge { .. })
+                if bytes[4] == VERSION =>
+            {
+                Some(Offset::new(u64_at(bytes, 24)))
+            }
+            Err(_) => None,
+        }
+    }
+
     /// Bounds every number before anything is done with it.
     fn check(self) -> Result<Header, HeaderError> {
         let offsets = self.next.since(self.base);

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 
-use crate::model::{GroupName, Offset};
+use crate::model::{GroupName, Offset, Position};
 
 /// Id, version and settings; its presence makes a directory a log.
 pub const SETTINGS: &str = "log.json";
@@ -89,10 +89,25 @@ pub fn is_temporary(name: &OsStr) -> bool {
     stem.is_some_and(|stem| stem.parse::<u32>().is_ok())
 }
 
-/// The name under which bytes cut from `position` of a segment are kept; `attempt`
+/// The name under which a torn tail cut from `position` of a segment is kept; `attempt`
 /// tells apart what came from the same place at different times.
-pub fn quarantined(base: Offset, position: u64, attempt: u32) -> String {
+pub fn torn(base: Offset, position: Position, attempt: u32) -> String {
     format!("{base:0DIGITS$}.{position}.{attempt}.torn")
+}
+
+/// The same for bytes that repair took out.
+pub fn damaged(base: Offset, position: Position, attempt: u32) -> String {
+    format!("{base:0DIGITS$}.{position}.{attempt}.damaged")
+}
+
+/// The name under which a whole file is kept.
+pub fn displaced(name: &str, attempt: u32) -> String {
+    format!("{name}.{attempt}.displaced")
+}
+
+/// The name of the note that says what is kept under `name`.
+pub fn note_on(name: &str) -> String {
+    format!("{name}.note")
 }
 
 #[cfg(test)]

@@ -91,13 +91,8 @@ pub enum Error {
         limit: u64,
     },
     /// A batch that claims more than any batch may have.
-    #[error("{}: {what}", path.display())]
-    BatchTooLarge {
-        /// The segment.
-        path: PathBuf,
-        /// Which batch, and what it claims.
-        what: String,
-    },
+    #[error("{}: {}", .0.path.display(), .0.what)]
+    BatchTooLarge(Damage),
     /// No group of that name.
     #[error("there is no group {0}: consume, commit or seek makes one")]
     NoGroup(GroupName),
@@ -275,10 +270,11 @@ impl Error {
         if bad.reason == BadReason::Body(BodyError::Newer) {
             return Error::Newer { path, what: BodyError::Newer.to_string() };
         }
-        if let BadReason::Header(large @ HeaderError::TooLarge { .. }) = &bad.reason {
-            return Error::BatchTooLarge { path, what: large.to_string() };
-        }
         let what = bad.reason.to_string();
-        Damage { path, position: bad.position, offset: bad.offset, what }.into()
+        let damage = Damage { path, position: bad.position, offset: bad.offset, what };
+        match &bad.reason {
+            BadReason::Header(HeaderError::TooLarge { .. }) => Error::BatchTooLarge(damage),
+            _ => Error::Damage(damage),
+        }
     }
 }

@@ -19,7 +19,10 @@ mod home;
 mod note;
 mod read;
 mod read_back;
+mod repair;
 mod segments;
+mod skip;
+mod verify;
 mod write;
 
 pub use collect::Collection;
@@ -31,7 +34,11 @@ pub use home::Home;
 pub use note::Note;
 pub use read::{Piece, Reader, Reading};
 pub use read_back::{BackReader, Block};
+pub use repair::Repair;
 pub use segments::SegmentListing;
+pub use skip::Skipped;
+pub use verify::Verification;
+pub use verify::finding::{Action, Finding, Kind};
 pub use write::append::Appender;
 pub use write::writer::Appended;
 

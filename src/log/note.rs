@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::error::Damage;
 use crate::model::{GroupName, Offset};
 
 /// Something worth a line, which is no failure.
@@ -36,6 +37,22 @@ pub enum Note {
         bytes: u64,
         /// Where they are kept.
         kept: PathBuf,
+    },
+    /// A reader passed records that are missing because they were damaged.
+    Gap {
+        /// The segment.
+        path: PathBuf,
+        /// The first offset that is missing.
+        from: Offset,
+        /// The offset after the last one.
+        next: Offset,
+    },
+    /// A reader that may pass damage did so.
+    SkippedDamage {
+        /// The damage.
+        damage: Damage,
+        /// The offset where it goes on; `None` if nothing good follows.
+        to: Option<Offset>,
     },
     /// One slot of a two-slot file is bad, the other one counts.
     BadSlot(PathBuf),
@@ -95,6 +112,18 @@ impl fmt::Display for Note {
                 path.display(),
                 kept.display()
             ),
+            Note::Gap { path, from, next } => write!(
+                f,
+                "{}: offsets {from} to {next} are missing: they were damaged, and repair set \
+                 aside what was left of them",
+                path.display()
+            ),
+            Note::SkippedDamage { damage, to: Some(to) } => {
+                write!(f, "{damage}; going on at offset {to}")
+            }
+            Note::SkippedDamage { damage, to: None } => {
+                write!(f, "{damage}; nothing good follows")
+            }
             Note::BadSlot(path) => write!(
                 f,
                 "{}: one of its two lines is bad (a torn write), the other one counts",

@@ -1,13 +1,14 @@
 //! Reading records in order, across segments. A reader stops at the log end and
-//! may be asked again; it never passes bad bytes, and it gives a verdict on them
-//! only when no append is in progress.
+//! may be asked again; it passes no bad bytes unless it is told to, and it gives a
+//! verdict on them only when no append is in progress.
+
+use std::path::PathBuf;
 
 use super::error::{Damage, Error, OutOfRange, Result};
 use super::note::Note;
-use crate::format::batch::Codec;
-use crate::format::batch::Header;
+use super::skip::Skip;
+use crate::format::batch::{Codec, GapReason, Header, Layout};
 use crate::format::body::{self, BodyError, Records};
-use crate::format::codec::inflate;
 use crate::format::state::Mark;
 use crate::log::Log;
 use crate::log::files::lock::AppendLock;
@@ -17,27 +18,28 @@ use crate::log::find::tail::{
     judge_bad, missing_records, missing_segment, next_segment, open_if_there,
 };
 use crate::model::{Offset, Position, Start};
-use crate::segment::{Bad, SegmentReader, Step};
+use crate::segment::{Bad, Inflater, SegmentReader, Step};
 
 /// Reads a log from some offset on.
 #[derive(Debug)]
 pub struct Reader {
-    log: Log,
-    place: Place,
+    pub(super) log: Log,
+    pub(super) place: Place,
     /// The first offset wanted: the batch that holds it may begin earlier.
     from: Offset,
     /// Where the table says that the segment being read must end, if it is sealed.
-    bound: Option<Offset>,
+    pub(super) bound: Option<Offset>,
     /// Let go once the reader is past what it knows.
     table: Option<SegmentTable>,
     told_of_torn_tail: bool,
     looked_beyond: bool,
-    /// The body of the batch read last, if that was compressed.
-    inflated: Vec<u8>,
+    inflater: Inflater,
+    /// What damage was passed, if it may be.
+    pub(super) skip: Option<Skip>,
 }
 
 #[derive(Debug)]
-enum Place {
+pub(super) enum Place {
     In(SegmentReader),
     /// Before a segment that is not made yet.
     Before(Offset),
@@ -92,7 +94,8 @@ impl Reader {
             table: Some(table),
             told_of_torn_tail: false,
             looked_beyond: false,
-            inflated: Vec::new(),
+            inflater: Inflater::default(),
+            skip: None,
         };
         reader.find_bound();
         Ok(reader)
@@ -131,27 +134,24 @@ impl Reader {
     /// where gc overtook this reader; what the disk says.
     pub fn read(&mut self) -> Result<Reading<'_>> {
         loop {
-            match self.advance()? {
-                Advanced::Records => break,
-                Advanced::Again => {}
-                Advanced::End => return Ok(Reading::End),
+            match self.advance() {
+                Ok(Advanced::Records) => break,
+                Ok(Advanced::Again) => {}
+                Ok(Advanced::End) => return Ok(Reading::End),
+                Err(error) => {
+                    if !self.pass_damage(error)? {
+                        return Ok(Reading::End);
+                    }
+                }
             }
         }
         let Place::In(reader) = &self.place else { return Ok(Reading::End) };
         let Some(batch) = reader.last_batch() else { return Ok(Reading::End) };
         let from = self.from.max(batch.header.base);
-        let mut body = batch.body;
-        let mut fits = Ok(());
-        if batch.header.codec != Codec::None {
-            let raw = batch.header.raw as usize;
-            fits = inflate(batch.header.codec, batch.body, raw, &mut self.inflated);
-            body = &self.inflated;
-        }
-        if let Err(reason) = fits.and_then(|()| body::check_layout(&batch.header, body)) {
-            let path = self.log.home.segment_path(reader.segment());
-            let (offset, position) = (batch.header.base, batch.position);
-            return Err(Error::bad(path, &Bad { offset, position, reason: reason.into() }));
-        }
+        let body = match batch.header.codec {
+            Codec::None => batch.body,
+            Codec::Lz4 | Codec::Zstd => self.inflater.last(),
+        };
         Ok(Reading::Records(Piece { header: batch.header, body, from }))
     }
 
@@ -164,26 +164,45 @@ impl Reader {
             }
         };
         let path = self.log.home.segment_path(reader.segment());
-        let header = match reader.step().map_err(Error::io("read", path))? {
-            Step::Batch(batch) => batch.header,
+        let batch = match reader.step().map_err(Error::io("read", &path))? {
+            Step::Batch(batch) => batch,
             Step::End => return self.at_end_of_file(),
             Step::Bad(bad) => return self.at_bad_bytes(&bad),
         };
+        let (header, position) = (batch.header, batch.position);
+        if header.records == 0 || header.next <= self.from {
+            self.within_bound(&header)?;
+            self.tell_of_gap(&header, path);
+            return Ok(Advanced::Again);
+        }
+        if let Err(reason) = self.inflater.open(&header, batch.body) {
+            let bad = Bad { offset: header.base, position, reason: reason.into() };
+            return Err(Error::bad(path, &bad));
+        }
         self.within_bound(&header)?;
-        let wanted = header.records > 0 && header.next > self.from;
-        Ok(if wanted { Advanced::Records } else { Advanced::Again })
+        Ok(Advanced::Records)
+    }
+
+    /// Says that records are missing which were wanted: repair has passed them.
+    fn tell_of_gap(&self, header: &Header, path: PathBuf) {
+        if header.layout == Layout::Gap(GapReason::Damaged) && header.next > self.from {
+            let from = header.base.max(self.from);
+            self.log.home.tell(&Note::Gap { path, from, next: header.next });
+        }
     }
 
     /// A batch that reaches into the next segment, or a segment in the midst of another.
-    fn within_bound(&self, header: &Header) -> Result<()> {
+    fn within_bound(&mut self, header: &Header) -> Result<()> {
         let Some(bound) = self.bound.filter(|&bound| header.next > bound) else { return Ok(()) };
         let what = format!("records of another segment reach over its beginning, offset {bound}");
         let path = self.log.home.segment_path(bound);
-        Err(Damage { path, position: Position::ZERO, offset: bound, what }.into())
+        let damage = Damage { path, position: Position::ZERO, offset: bound, what };
+        self.bound = None;
+        self.pass_stranger(damage, header.base)
     }
 
     /// Goes on in the segment at `base`, if it is there now.
-    fn enter(&mut self, base: Offset) -> Result<Advanced> {
+    pub(super) fn enter(&mut self, base: Offset) -> Result<Advanced> {
         let Some(file) = open_if_there(&self.log.home, base)? else {
             return self.nothing_at(base);
         };
@@ -193,6 +212,7 @@ impl Reader {
     }
 
     fn find_bound(&mut self) {
+        self.bound = None;
         if let (Place::In(reader), Some(table)) = (&self.place, &self.table) {
             self.bound = table.base_after(reader.segment());
             if self.bound.is_none() {
@@ -291,7 +311,7 @@ impl Reader {
     }
 }
 
-enum Advanced {
+pub(super) enum Advanced {
     /// Over a batch with records that are wanted.
     Records,
     /// Somewhere; look again.

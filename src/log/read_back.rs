@@ -3,7 +3,7 @@
 //! between that and the block read last is read and kept.
 
 use super::find::locate;
-use super::{Log, Piece, Reader, Reading, Result};
+use super::{Log, Piece, Reader, Reading, Result, Skipped};
 use crate::format::batch::Header;
 use crate::model::Offset;
 
@@ -14,6 +14,8 @@ pub struct BackReader {
     from: Offset,
     /// Everything from here on was read.
     until: Offset,
+    /// The damage that was passed, if it may be.
+    skipped: Option<Skipped>,
 }
 
 /// Batches in a row.
@@ -41,7 +43,17 @@ impl Block {
 impl BackReader {
     /// Reads the records of `log` from before `until` down to `from`.
     pub fn open(log: &Log, from: Offset, until: Offset) -> BackReader {
-        BackReader { log: log.clone(), from, until }
+        BackReader { log: log.clone(), from, until, skipped: None }
+    }
+
+    /// Lets this reader pass damage instead of ending with it.
+    pub fn skip_damage(&mut self) {
+        self.skipped.get_or_insert_default();
+    }
+
+    /// The damage that was passed so far.
+    pub fn skipped(&self) -> Skipped {
+        self.skipped.unwrap_or_default()
     }
 
     /// The block before the one read last; `None` if there is none.
@@ -55,12 +67,20 @@ impl BackReader {
         let end = self.until;
         let begin = locate::block_of(&self.log, end.back(1))?.max(self.from);
         let mut reader = Reader::open(&self.log, begin)?;
+        if self.skipped.is_some() {
+            reader.skip_damage();
+        }
         let mut batches = Vec::new();
         while reader.next_offset() < end {
             match reader.read()? {
-                Reading::Records(piece) => batches.push((piece.header, piece.body.to_vec())),
-                Reading::End => break,
+                Reading::Records(piece) if piece.from < end => {
+                    batches.push((piece.header, piece.body.to_vec()));
+                }
+                Reading::Records(_) | Reading::End => break,
             }
+        }
+        if let Some(skipped) = &mut self.skipped {
+            skipped.add(reader.skipped());
         }
         self.until = begin;
         Ok(Some(Block { batches, end }))

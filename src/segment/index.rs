@@ -53,6 +53,16 @@ impl Index {
         Ok(index)
     }
 
+    /// How many entries there are.
+    pub fn len(&self) -> u64 {
+        self.entries
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
     /// The last entry.
     pub fn last(&self) -> Option<IndexEntry> {
         self.last
@@ -109,7 +119,11 @@ impl Index {
         Ok(())
     }
 
-    fn entry(&self, number: u64) -> Result<IndexEntry, IndexError> {
+    /// Entry `number`, counted from 0.
+    ///
+    /// # Errors
+    /// [`IndexError`]
+    pub fn entry(&self, number: u64) -> Result<IndexEntry, IndexError> {
         let mut bytes = [0; ENTRY_LEN];
         if read_full(self.file.as_ref(), &mut bytes, number * ENTRY_LEN as u64)? < ENTRY_LEN {
             return Err(IndexError::Garbage(number));

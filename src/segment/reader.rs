@@ -131,6 +131,13 @@ impl SegmentReader {
         self.file.as_ref()
     }
 
+    /// Goes to the batch at `position`, which must begin at `next`.
+    pub fn go_to(&mut self, position: Position, next: Offset) {
+        self.forget_window();
+        self.position = position;
+        self.next = next;
+    }
+
     /// The batch at the reader's position, which then moves behind it. After
     /// [`Step::End`] and [`Step::Bad`] the same place is read anew.
     ///

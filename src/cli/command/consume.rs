@@ -23,7 +23,7 @@ use crate::cli::text::escapes::one_line;
 use crate::cli::text::filter::{Filter, parse_header};
 use crate::cli::text::range::{is_backwards, parse_span};
 use crate::cli::text::when::parse_time;
-use crate::log::{Claim, Consumer, Log};
+use crate::log::{Claim, Consumer, Log, Skipped};
 use crate::model::{GroupName, Offset, Span, Start, Timestamp};
 
 /// Print records
@@ -132,6 +132,10 @@ pub struct Consume {
     /// Go on at earliest or latest if the place is gone, instead of exit 6
     #[arg(long, value_name = "WHERE", hide_possible_values = true)]
     out_of_range: Option<Nearest>,
+
+    /// Go on with the next good record behind damage; exit with 4 all the same
+    #[arg(long, hide_short_help = true)]
+    skip_damage: bool,
 
     /// Only records with this key; may be repeated
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
@@ -298,6 +302,8 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
         hand_over,
         until,
         end: last,
+        skip_damage: args.skip_damage,
+        skipped: Skipped::default(),
         left: args.count.unwrap_or(u64::MAX),
         printed: 0,
     };
@@ -305,12 +311,27 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
         true => consumption.read_back(from, end_of(&log, span.until)?),
         false => consumption.read(from, follower),
     };
-    let printed = consumption.printed;
+    let (printed, skipped) = (consumption.printed, consumption.skipped);
     consumption.finish(read)?;
+    if skipped.places > 0 {
+        bail!(passed_damage(skipped));
+    }
     if args.fail_empty && printed == 0 {
         bail!(Ended { status: Status::Missing, line: None });
     }
     Ok(())
+}
+
+/// How a run ends that passed damage.
+fn passed_damage(skipped: Skipped) -> Ended {
+    let Skipped { places, offsets } = skipped;
+    let line = format!(
+        "skipped damage at {places} {} with {offsets} {}: \
+         tapelog verify LOG shows it, --repair sets it aside",
+        if places == 1 { "place" } else { "places" },
+        if offsets == 1 { "offset" } else { "offsets" },
+    );
+    Ended { status: Status::Damage, line: Some(line) }
 }
 
 /// Where reading ends that does not follow: at the log end as it is now, so that it
@@ -346,6 +367,11 @@ fn begin(
     let Some(group) = &args.group else {
         let start = from.unwrap_or(Start::Earliest);
         let resolved = match (log.resolve(start), chosen) {
+            // Damage before an offset that lies behind it is what is to be passed.
+            (Err(crate::log::Error::Damage(_)), _) if args.skip_damage => match start {
+                Start::At(offset) => offset,
+                _ => log.start()?,
+            },
             (Err(crate::log::Error::OutOfRange(range)), Some(nearest)) => {
                 let to = log.resolve(nearest)?;
                 session.note(&format!("{range}; going on at {to}"));

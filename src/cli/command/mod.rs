@@ -9,3 +9,4 @@ pub mod groups;
 pub mod produce;
 pub mod seek;
 pub mod segments;
+pub mod verify;

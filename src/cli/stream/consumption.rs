@@ -13,7 +13,7 @@ use super::signals::{Signalled, Signals};
 use crate::cli::failure::OutputClosed;
 use crate::cli::printer::{Printer, SliceLimits};
 use crate::cli::session::Session;
-use crate::log::{BackReader, Log, Piece, Reader, Reading};
+use crate::log::{BackReader, Log, Piece, Reader, Reading, Skipped};
 use crate::model::{Offset, Start, Timestamp};
 
 /// What is put together is written when it has so many bytes.
@@ -88,6 +88,10 @@ pub struct Consumption<'a> {
     pub until: Until,
     /// Before which offset it stops whatever `until` says.
     pub end: Offset,
+    /// Whether damage is passed instead of ending the reading.
+    pub skip_damage: bool,
+    /// The damage that was passed.
+    pub skipped: Skipped,
     /// How many records may still be printed.
     pub left: u64,
     /// How many records were printed.
@@ -99,8 +103,17 @@ impl Consumption<'_> {
     ///
     /// # Errors
     /// Whatever ended it early, a signal too.
-    pub fn read(&mut self, from: Offset, mut follower: Option<Follower>) -> Result<()> {
+    pub fn read(&mut self, from: Offset, follower: Option<Follower>) -> Result<()> {
         let mut reader = Reader::open(self.log, from)?;
+        if self.skip_damage {
+            reader.skip_damage();
+        }
+        let read = self.read_on(&mut reader, follower);
+        self.skipped = reader.skipped();
+        read
+    }
+
+    fn read_on(&mut self, reader: &mut Reader, mut follower: Option<Follower>) -> Result<()> {
         let mut scratch = Vec::new();
         let mut last_print = Instant::now();
         while self.left > 0 {
@@ -179,9 +192,14 @@ impl Consumption<'_> {
     /// As [`read`](Self::read).
     pub fn read_back(&mut self, from: Offset, until: Offset) -> Result<()> {
         let mut reader = BackReader::open(self.log, from, until);
+        if self.skip_damage {
+            reader.skip_damage();
+        }
         let mut out = Vec::new();
         while self.left > 0 {
-            let Some(block) = reader.read()? else { return Ok(()) };
+            let block = reader.read();
+            self.skipped = reader.skipped();
+            let Some(block) = block? else { return Ok(()) };
             for piece in block.pieces().rev() {
                 self.print_back(&piece, from, until.min(block.end()), &mut out)?;
             }

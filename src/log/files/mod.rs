@@ -2,5 +2,6 @@
 //! whole, two slots that one power cut can't take both, kernel locks.
 
 pub(crate) mod lock;
+pub(crate) mod quarantine;
 pub(crate) mod slot_file;
 pub(crate) mod whole_file;

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::disk::{Disk, write_all};
+use crate::disk::{Disk, DiskFile, write_all};
 use crate::format::file_name;
 
 /// Makes `path` with these bytes, durably; an error of kind `AlreadyExists`,
@@ -13,7 +13,19 @@ use crate::format::file_name;
 /// # Errors
 /// Those of the disk; a temporary file is removed again where that works.
 pub fn create_whole(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    put_whole(disk, path, bytes, |temporary| {
+    create_filled(disk, path, |file| write_all(file, &[bytes], 0))
+}
+
+/// The same with what `fill` writes.
+///
+/// # Errors
+/// Those of `fill` and of the disk.
+pub fn create_filled(
+    disk: &dyn Disk,
+    path: &Path,
+    fill: impl FnOnce(&dyn DiskFile) -> io::Result<()>,
+) -> io::Result<()> {
+    put_whole(disk, path, fill, |temporary| {
         let linked = disk.link(temporary, path);
         disk.remove_file(temporary)?;
         linked
@@ -25,39 +37,38 @@ pub fn create_whole(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()
 /// # Errors
 /// Those of the disk; a temporary file is removed again where that works.
 pub fn replace_whole(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    put_whole(disk, path, bytes, |temporary| disk.rename(temporary, path))
+    let fill = |file: &dyn DiskFile| write_all(file, &[bytes], 0);
+    put_whole(disk, path, fill, |temporary| disk.rename(temporary, path))
 }
 
 fn put_whole(
     disk: &dyn Disk,
     path: &Path,
-    bytes: &[u8],
+    fill: impl FnOnce(&dyn DiskFile) -> io::Result<()>,
     publish: impl FnOnce(&Path) -> io::Result<()>,
 ) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new(""));
-    let temporary = write_temporary(disk, dir, bytes)?;
-    if let Err(error) = publish(&temporary) {
+    let (temporary, file) = create_temporary(disk, dir)?;
+    let filled = fill(file.as_ref()).and_then(|()| file.sync_data());
+    if let Err(error) = filled.and_then(|()| publish(&temporary)) {
         let _ = disk.remove_file(&temporary);
         return Err(error);
     }
     disk.sync_dir(dir)
 }
 
-/// A synced file of these bytes under a name nobody uses.
-fn write_temporary(disk: &dyn Disk, dir: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+/// A new file in `dir` under a name nobody uses.
+///
+/// # Errors
+/// Those of the disk.
+pub fn create_temporary(disk: &dyn Disk, dir: &Path) -> io::Result<(PathBuf, Box<dyn DiskFile>)> {
     let mut attempt = 0;
-    let (path, file) = loop {
+    loop {
         let path = dir.join(file_name::temporary(attempt));
         match disk.create_new(&path) {
-            Ok(file) => break (path, file),
+            Ok(file) => return Ok((path, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => attempt += 1,
             Err(error) => return Err(error),
         }
-    };
-    let written = write_all(file.as_ref(), &[bytes], 0).and_then(|()| file.sync_data());
-    if let Err(error) = written {
-        let _ = disk.remove_file(&path);
-        return Err(error);
     }
-    Ok(path)
 }

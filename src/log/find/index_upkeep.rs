@@ -58,17 +58,20 @@ pub(crate) fn for_writer(log: &Log, base: Offset, end: Position) -> Option<Index
 pub(crate) fn repair(log: &Log, base: Offset) -> Result<()> {
     let Some(lock) = AppendLock::if_there(&log.home)? else { return Ok(()) };
     let Some(_held) = lock.try_acquire(LockMode::Exclusive)? else { return Ok(()) };
-    let segment = match log.home.open_segment(base, Access::Read) {
-        Ok(segment) => segment,
-        Err(_) => return Ok(()),
-    };
-    let length = segment.size().map_err(Error::io("read", log.home.segment_path(base)))?;
-    let end = Position::new(length);
-    if emptied(log, base).and_then(|index| fill(log, base, segment, index, end)).is_ok() {
+    if make_anew(log, base)? {
         log.home.tell(&Note::IndexRebuilt(log.home.path(file_name::index(base))));
         let _ = super::table_file::refresh(log);
     }
     Ok(())
+}
+
+/// Makes the index of a segment anew; says whether that worked. The caller holds the
+/// append lock.
+pub(crate) fn make_anew(log: &Log, base: Offset) -> Result<bool> {
+    let Ok(segment) = log.home.open_segment(base, Access::Read) else { return Ok(false) };
+    let length = segment.size().map_err(Error::io("read", log.home.segment_path(base)))?;
+    let end = Position::new(length);
+    Ok(emptied(log, base).and_then(|index| fill(log, base, segment, index, end)).is_ok())
 }
 
 /// Adds every entry that `index` should have before `end`.

@@ -3,15 +3,17 @@
 //! until there is no good one. What stands there, torn or damaged, is judged by
 //! [`crate::policy::verdict`]. Nothing is changed here.
 
-use crate::disk::{Access, DiskFile, read_full};
-use crate::format::batch::{HEADER_LEN, Header, MAGIC, Place};
+use std::ops::ControlFlow;
+
+use crate::disk::{Access, DiskFile};
+use crate::format::batch::{Header, Place};
 use crate::format::state::{EndState, Mark};
 use crate::log::Log;
 use crate::log::error::{Damage, Error, Result};
 use crate::log::home::Home;
 use crate::model::{LogId, Offset, Position, Timestamp};
 use crate::policy::verdict::{Surroundings, Verdict, judge};
-use crate::segment::{Bad, SegmentReader, Step, header_at};
+use crate::segment::{Bad, BadReason, SegmentReader, Step, each_header, header_at};
 
 /// The end of a log, found.
 #[derive(Clone, Debug)]
@@ -213,52 +215,36 @@ pub(crate) fn judge_bad(
     let around = Surroundings {
         expected: bad.offset,
         durable,
-        synced_later: synced_later(file, id, segment, bad.position, length)
+        synced_later: synced_later(file, id, segment, bad.position)
             .map_err(Error::io("read", &path))?,
         later_segment: home.list_segments()?.last().is_some_and(|&last| last > segment),
     };
     match judge(&around) {
-        Verdict::Torn if !is_newer(bad) => Ok(length.saturating_sub(bad.position.get())),
+        Verdict::Torn if !is_whole(bad) => Ok(length.saturating_sub(bad.position.get())),
         _ => Err(Error::bad(path, bad)),
     }
 }
 
-/// A sound batch of a later version is neither torn nor damaged.
-fn is_newer(bad: &Bad) -> bool {
-    matches!(
-        bad.reason,
-        crate::segment::BadReason::Header(crate::format::batch::HeaderError::Newer { .. })
-    )
+/// A header that is sound, but of a later version or a batch too large, is neither torn
+/// nor damaged.
+fn is_whole(bad: &Bad) -> bool {
+    use crate::format::batch::HeaderError::{Newer, TooLarge};
+    matches!(bad.reason, BadReason::Header(Newer { .. } | TooLarge { .. }))
 }
 
-/// The highest durable mark in any good header behind `position`: headers say
-/// where they stand, so a copy of one elsewhere does not count.
-fn synced_later(
+/// The highest durable mark in any good header behind `bad`: headers say where they
+/// stand, so a copy of one elsewhere does not count.
+pub(crate) fn synced_later(
     file: &dyn DiskFile,
     log: LogId,
     segment: Offset,
-    position: Position,
-    length: u64,
+    bad: Position,
 ) -> std::io::Result<Option<Offset>> {
-    const CHUNK: usize = 256 << 10;
     let mut highest = None;
-    let mut buffer = vec![0; CHUNK];
-    let mut at = position.get() + 1;
-    while at < length {
-        let filled = read_full(file, &mut buffer, at)?;
-        if filled < HEADER_LEN {
-            break;
-        }
-        for found in memchr::memmem::find_iter(&buffer[..filled - HEADER_LEN + MAGIC.len()], &MAGIC)
-        {
-            let mut bytes = [0; HEADER_LEN];
-            bytes.copy_from_slice(&buffer[found..found + HEADER_LEN]);
-            let place = Place { log, segment, position: Position::new(at + found as u64) };
-            if let Ok(header) = Header::decode(&bytes, &place) {
-                highest = highest.max(Some(header.synced));
-            }
-        }
-        at += (filled - HEADER_LEN + 1) as u64;
-    }
+    let from = Place { log, segment, position: bad + 1 };
+    each_header::<()>(file, from, |place, bytes| {
+        highest = highest.max(Header::synced_at(bytes, place));
+        Ok(ControlFlow::Continue(()))
+    })?;
     Ok(highest)
 }

@@ -1,0 +1,166 @@
+//! `tapelog verify`: check every byte, and mend what is damaged.
+
+use anyhow::{Result, bail};
+use clap::Args;
+use serde::Serialize;
+
+use crate::cli::failure::{Ended, Status};
+use crate::cli::listing::{Listing, print_json};
+use crate::cli::session::{LogArgument, Session};
+use crate::cli::stream::progress::Progress;
+use crate::log::{Finding, Log, Repair, Verification};
+use crate::model::{Offset, Position};
+
+/// Check every byte of the log
+///
+/// Every batch, index, state file and name is read and checked, while writers go on.
+/// A line is printed for each thing that is not as it should be; nothing is changed.
+/// With --repair the log is mended: every good record stays where it is, damaged bytes
+/// are set aside in quarantine/ with a note of what they were, a gap takes the place of
+/// lost offsets so that readers pass them knowingly, and what can be worked out from the
+/// rest is made anew. Nothing is deleted, and no retry does it twice.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  tapelog verify demo           check; exit 0, or 4 if something is damaged
+  tapelog verify demo --repair  mend it; exit 0 if the log is whole then
+  tapelog verify demo -J | jq 'select(.kind == \"damaged\")'
+
+Kinds:
+  damaged     bytes that were safe have changed; repair sets them aside
+  missing     safe records are gone, or their segment is; a gap is left
+  stranger    a file with a segment's name that belongs elsewhere
+  state       start, end or log.json is no good; it is made anew
+  checkpoint  a group's place is no good: seek, only you know where to
+  torn        an append that a crash left unfinished, never promised
+  gap         damage that an earlier repair passed
+  slot        one line of a two-slot file is bad, or the file is missing
+  derived     an index or table is no good; nothing depends on it
+  The first five are damage: exit status 4.
+
+Action:
+  What --repair does about it: set-aside, gap, rebuild, none; or seek,
+  which only you can do.
+
+JSON names:
+  file, position, first, next, kind, action
+  position is null for a whole file, first and next where nothing is lost
+")]
+pub struct Verify {
+    #[command(flatten)]
+    log: LogArgument,
+
+    /// Mend what is found
+    #[arg(long)]
+    repair: bool,
+
+    /// Print a line of JSON a finding
+    #[arg(short = 'J', long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row {
+    file: String,
+    position: Option<Position>,
+    first: Option<Offset>,
+    next: Option<Offset>,
+    kind: &'static str,
+    action: &'static str,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Exit status 4 for damage, after the listing; what the disk says.
+pub fn run(args: &Verify, session: &Session) -> Result<()> {
+    let restored = match args.repair {
+        true => Log::restore(&session.home(&args.log)?)?,
+        false => None,
+    };
+    let log = session.open(&args.log)?;
+    let (segments, _) = log.segments().unwrap_or_default();
+    let bytes = segments.iter().map(|facts| facts.bytes).sum();
+    let mut progress = Progress::of_bytes("checking", bytes, true);
+    let mut watch = |bytes| progress.add(bytes);
+    let (mut found, left) = match args.repair {
+        true => {
+            let Repair { before, after } = log.repair(session.now()?, &mut watch)?;
+            (before, after)
+        }
+        false => {
+            let found = log.verify(&mut watch)?;
+            (found.clone(), found)
+        }
+    };
+    progress.finish();
+    found.findings.splice(0..0, restored);
+    match args.json {
+        true => print_json(found.findings.iter().map(row))?,
+        false if found.findings.is_empty() => {}
+        false => table(&found.findings).print()?,
+    }
+    tell(args, &found, &left, session);
+    match left.damaged() {
+        0 => Ok(()),
+        damaged => bail!(still_damaged(args, damaged)),
+    }
+}
+
+fn row(found: &Finding) -> Row {
+    Row {
+        file: found.file.display().to_string(),
+        position: found.position,
+        first: found.offsets.map(|(first, _)| first),
+        next: found.offsets.map(|(_, next)| next),
+        kind: found.kind.name(),
+        action: found.kind.action().name(),
+    }
+}
+
+fn table(findings: &[Finding]) -> Listing {
+    let mut listing =
+        Listing::new(&["FILE", ">POSITION", ">FIRST", ">NEXT", "KIND", "ACTION", "WHY"]);
+    let shown = |number: Option<String>| number.unwrap_or_else(|| "-".to_owned());
+    for found in findings {
+        listing.row([
+            found.file.display().to_string(),
+            shown(found.position.map(|position| position.to_string())),
+            shown(found.offsets.map(|(first, _)| first.to_string())),
+            shown(found.offsets.map(|(_, next)| next.to_string())),
+            found.kind.name().to_owned(),
+            found.kind.action().name().to_owned(),
+            found.what.clone(),
+        ]);
+    }
+    listing
+}
+
+/// What was looked at and, after a repair, what became of it.
+fn tell(args: &Verify, found: &Verification, left: &Verification, session: &Session) {
+    let mended = found.damaged().saturating_sub(left.damaged());
+    let looked_at = format!(
+        "{} {}, {} {}",
+        left.segments,
+        if left.segments == 1 { "segment" } else { "segments" },
+        left.records,
+        if left.records == 1 { "record" } else { "records" },
+    );
+    match (args.repair && mended > 0, left.damaged()) {
+        (true, _) => session.note(&format!(
+            "mended {mended} damaged {}; what was there is kept in quarantine/; {looked_at}",
+            if mended == 1 { "place" } else { "places" },
+        )),
+        (false, 0) => session.note(&format!("{looked_at}: no damage")),
+        (false, _) => {}
+    }
+}
+
+fn still_damaged(args: &Verify, damaged: usize) -> Ended {
+    let places = if damaged == 1 { "damaged place" } else { "damaged places" };
+    let line = match args.repair {
+        false => format!("{damaged} {places}: copy the log, then tapelog verify LOG --repair"),
+        true => format!("{damaged} {places} left, which repair can't mend: see the listing"),
+    };
+    Ended { status: Status::Damage, line: Some(line) }
+}

@@ -1,0 +1,160 @@
+//! Mending a log: keeps every good record, sets aside what is damaged, leaves a gap in
+//! the place of what is lost, and makes the rest anew. Nothing is deleted, and each step
+//! is one that a crash leaves done or undone, so that the next run goes on from there.
+//!
+//! ```text
+//! state files set aside ── strangers set aside ── broken end sealed ── per segment:
+//!     copy bad bytes to quarantine ── write the segment anew ── check it ── put it in place
+//! ── recover the tail ── indexes and table
+//! ```
+
+pub(crate) mod log_json;
+mod rewrite;
+
+use super::error::{Error, Result};
+use super::find::{index_upkeep, table_file};
+use super::verify::chain::Chain;
+use super::verify::finding::{Action, Finding, Kind};
+use super::{Log, Verification};
+use crate::disk::Access;
+use crate::format::file_name;
+use crate::format::state::{EndState, Mark};
+use crate::log::files::lock::AppendLock;
+use crate::log::files::quarantine;
+use crate::log::files::slot_file::SlotFile;
+use crate::log::write::prepare::{WriterState, create_segment};
+use crate::model::{Offset, Position, Timestamp};
+
+/// What a repair found, and what the log is like after it.
+#[derive(Clone, Debug)]
+pub struct Repair {
+    /// What was found before.
+    pub before: Verification,
+    /// What is found now.
+    pub after: Verification,
+}
+
+impl Log {
+    /// Mends the log. Writers wait meanwhile; readers go on.
+    ///
+    /// # Errors
+    /// As [`Log::verify`]. What was mended until then stays so, and another run goes on.
+    pub fn repair(&self, now: Timestamp, watch: &mut dyn FnMut(u64)) -> Result<Repair> {
+        let before = self.verify(watch)?;
+        if !before.findings.iter().any(is_mendable) {
+            return Ok(Repair { after: before.clone(), before });
+        }
+        let lock = AppendLock::of(&self.home)?;
+        let held = lock.acquire(&self.home)?;
+        self.displace_bad_state(&before.findings)?;
+        let (chain, found) = self.examine(|| Ok(self.look_at_end()?.0), &mut |_| ())?;
+        self.mend_segments(&chain, now)?;
+        // As a writer would: the torn tail, `start` and `end`.
+        WriterState::prepare(self)?;
+        self.mend_derived(&found.findings)?;
+        drop(held);
+        let after = self.verify(watch)?;
+        Ok(Repair { before, after })
+    }
+
+    /// Sets aside `start` or `end` of which no line is good, so that they are made anew.
+    fn displace_bad_state(&self, findings: &[Finding]) -> Result<()> {
+        for found in findings.iter().filter(|found| found.kind == Kind::State) {
+            let kept = quarantine::displace(&self.home, &found.file)?;
+            quarantine::note(&self.home, &kept, &found.what)?;
+        }
+        Ok(())
+    }
+
+    fn mend_segments(&self, chain: &Chain, now: Timestamp) -> Result<()> {
+        let broken = || chain.stretches.iter().filter(|stretch| !stretch.is_whole());
+        if chain.strangers.is_empty() && broken().next().is_none() {
+            return Ok(());
+        }
+        self.forget_table()?;
+        for &base in &chain.strangers {
+            let kept = quarantine::displace(&self.home, &self.home.segment_path(base))?;
+            quarantine::note(&self.home, &kept, "a segment of which nothing belongs there")?;
+        }
+        if chain.broken_end().is_some_and(|last| last.base < chain.end) {
+            self.seal_broken_end(chain)?;
+        }
+        for stretch in broken() {
+            let earlier = chain.stretches.iter().take_while(|other| other.base < stretch.base);
+            let last_time = earlier.filter_map(|stretch| stretch.facts.last_time).last();
+            rewrite::rewrite(self, stretch, last_time.unwrap_or_default(), now)?;
+            if self.home.exists(&self.home.path(file_name::index(stretch.base)))? {
+                index_upkeep::make_anew(self, stretch.base)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a new segment where the damaged active one has to end, so that it can be
+    /// replaced as a sealed one. All before that place counts as safe from here on, so
+    /// that what is missing of it can't be taken for a torn tail.
+    fn seal_broken_end(&self, chain: &Chain) -> Result<()> {
+        let Some(last) = chain.stretches.last().filter(|last| last.is_there) else {
+            return self.begin_at(chain.end, Timestamp::default());
+        };
+        let file = self.home.open_segment(last.base, Access::ReadWrite)?;
+        let path = self.home.segment_path(last.base);
+        file.sync_data().map_err(Error::io("sync", path))?;
+        self.begin_at(chain.end, last.facts.last_time.unwrap_or_default())
+    }
+
+    /// Makes the segment at `base` the active one.
+    fn begin_at(&self, base: Offset, last_time: Timestamp) -> Result<()> {
+        if !self.home.exists(&self.home.segment_path(base))? {
+            create_segment(self, base)?;
+        }
+        let old = self.open_end(Access::ReadWrite)?;
+        let beginning = Mark::beginning_of(base);
+        let time = old.as_ref().map_or(last_time, |end| end.state().time.max(last_time));
+        let state = EndState {
+            log: self.id,
+            boot: self.home.disk().boot_id().unwrap_or_default(),
+            written: beginning,
+            last_batch: Position::ZERO,
+            durable: beginning,
+            time,
+            suspect: false,
+        };
+        match old {
+            Some(mut end) => {
+                end.store(state.clone())?;
+                end.sync()?;
+                // The older line goes too, as it speaks of the segment before.
+                end.store(state)?;
+                end.sync()
+            }
+            None => SlotFile::create(&self.home, &self.home.path(file_name::END), &state),
+        }
+    }
+
+    /// Takes the table away, as its rows would be believed of a segment that was replaced.
+    fn forget_table(&self) -> Result<()> {
+        let path = self.home.path(file_name::SEGMENT_TABLE);
+        match self.home.disk().remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::io("remove", path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn mend_derived(&self, findings: &[Finding]) -> Result<()> {
+        for found in findings.iter().filter(|found| found.kind == Kind::Derived) {
+            let name = found.file.file_name().unwrap_or_default();
+            match file_name::parse_index(name) {
+                Some(base) => drop(index_upkeep::make_anew(self, base)?),
+                None => self.forget_table()?,
+            }
+        }
+        table_file::refresh(self)
+    }
+}
+
+fn is_mendable(found: &Finding) -> bool {
+    !matches!(found.kind.action(), Action::None | Action::Seek)
+}

@@ -1,0 +1,197 @@
+//! The segments as one chain: each begins where the one before ends, from the log start
+//! to the log end. What breaks the chain is found here.
+
+use super::finding::{Finding, Kind};
+use super::stretch::Stretch;
+use crate::format::state::EndState;
+use crate::log::Log;
+use crate::log::error::{Error, Result};
+use crate::log::find::tail::{Tail, synced_later};
+use crate::model::{Offset, Position};
+
+/// The end of a log, looked for.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// It was found.
+    Found(Tail),
+    /// Damage stands there, or what says where to look is damaged.
+    Damaged,
+}
+
+impl Ending {
+    /// What a search for the end came to.
+    ///
+    /// # Errors
+    /// What the disk says, and what a later version wrote.
+    pub(crate) fn of(tail: Result<Tail>) -> Result<Ending> {
+        match tail {
+            Ok(tail) => Ok(Ending::Found(tail)),
+            Err(Error::Damage(_) | Error::BatchTooLarge(_) | Error::Unreadable { .. }) => {
+                Ok(Ending::Damaged)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// All segments of a log, checked.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    /// The log's stretches, oldest first; the last one is active.
+    pub stretches: Vec<Stretch>,
+    /// Files with a segment's name that are no part of the log.
+    pub strangers: Vec<Offset>,
+    /// The torn tail: where it begins and how long it is.
+    pub torn: Option<(Position, u64)>,
+    /// Where the log ends, or should.
+    pub end: Offset,
+}
+
+impl Chain {
+    /// Checks every segment of `bases` from the log start on. `tail` is the end of the log as it was found after
+    /// those were listed.
+    pub(crate) fn check(
+        log: &Log,
+        start: Offset,
+        bases: &[Offset],
+        tail: &Ending,
+        end: Option<&EndState>,
+        watch: &mut dyn FnMut(u64),
+    ) -> Result<Chain> {
+        let mut chain =
+            Chain { stretches: Vec::new(), strangers: Vec::new(), torn: None, end: start };
+        for base in bases.iter().copied().filter(|&base| base >= start) {
+            let length = match tail {
+                // What comes behind it is being appended, or torn.
+                Ending::Found(tail) if tail.mark.segment == base => Some(tail.mark.position),
+                _ => None,
+            };
+            if base < chain.end {
+                chain.strangers.push(base);
+            } else if let Some(stretch) = Stretch::check(log, base, length, watch)? {
+                let is_known = end.is_some_and(|end| end.written.segment == base);
+                chain.add(stretch, is_known);
+            } else {
+                // gc removed it meanwhile, and moved the log start before that.
+                chain.end = log.start()?;
+            }
+        }
+        match tail {
+            Ending::Found(tail) => chain.end_as_found(tail),
+            Ending::Damaged => chain.end_as_damaged(log, end)?,
+        }
+        Ok(chain)
+    }
+
+    /// Adds the next segment, behind what is missing between.
+    fn add(&mut self, stretch: Stretch, is_known: bool) {
+        let base = stretch.base;
+        if base > self.end && stretch.is_nothing() && !is_known {
+            self.strangers.push(base);
+            return;
+        }
+        self.reach(base);
+        self.end = stretch.end;
+        self.stretches.push(stretch);
+    }
+
+    /// Lets the log so far reach to `offset`.
+    fn reach(&mut self, offset: Offset) {
+        if offset <= self.end {
+            return;
+        }
+        if self.stretches.is_empty() {
+            self.stretches.push(Stretch::missing(self.end));
+        }
+        if let Some(last) = self.stretches.last_mut() {
+            last.next = offset;
+        }
+        self.end = offset;
+    }
+
+    fn end_as_found(&mut self, tail: &Tail) {
+        self.reach(tail.mark.offset.max(tail.durable.offset));
+        if tail.torn > 0 {
+            self.torn = Some((tail.mark.position, tail.torn));
+        }
+    }
+
+    /// The end of a log whose end is damaged: behind all that is known to have been safe.
+    fn end_as_damaged(&mut self, log: &Log, end: Option<&EndState>) -> Result<()> {
+        let mut safe = end.map_or(Offset::ZERO, |end| end.durable.offset);
+        if let Some(last) = self.stretches.last()
+            && let Some(first) = last.bad.first()
+        {
+            let path = log.home.segment_path(last.base);
+            let file = log.home.open_segment(last.base, crate::disk::Access::Read)?;
+            let later = synced_later(file.as_ref(), log.id, last.base, first.bad.position)
+                .map_err(Error::io("read", path))?;
+            safe = safe.max(later.unwrap_or_default());
+        }
+        self.reach(safe);
+        Ok(())
+    }
+
+    /// The active segment, if its records are not all there and good.
+    pub(crate) fn broken_end(&self) -> Option<&Stretch> {
+        self.stretches.last().filter(|last| !last.is_whole())
+    }
+
+    /// What is to be told of it all.
+    pub(crate) fn findings(&self, log: &Log) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for (number, stretch) in self.stretches.iter().enumerate() {
+            findings.extend(self.findings_of(log, stretch, number + 1 == self.stretches.len()));
+        }
+        for &base in &self.strangers {
+            findings.push(Finding {
+                file: log.home.segment_path(base),
+                position: None,
+                offsets: None,
+                kind: Kind::Stranger,
+                what: "nothing in it belongs there".to_owned(),
+            });
+        }
+        if let (Some((position, bytes)), Some(last)) = (self.torn, self.stretches.last()) {
+            findings.push(Finding {
+                file: log.home.segment_path(last.base),
+                position: Some(position),
+                offsets: None,
+                kind: Kind::Torn,
+                what: format!("{bytes} bytes are an unfinished append"),
+            });
+        }
+        findings
+    }
+
+    fn findings_of(&self, log: &Log, stretch: &Stretch, is_last: bool) -> Vec<Finding> {
+        let file = log.home.segment_path(stretch.base);
+        let finding = |position, offsets, kind, what| {
+            let file = file.clone();
+            Finding { file, position: Some(position), offsets, kind, what }
+        };
+        let mut findings = Vec::new();
+        for (position, from, next) in &stretch.gaps {
+            let what = "records that were damaged, passed by an earlier repair".to_owned();
+            findings.push(finding(*position, Some((*from, *next)), Kind::Gap, what));
+        }
+        let mut reached = stretch.end;
+        for bad in &stretch.bad {
+            let next = bad.next.unwrap_or(stretch.next);
+            let lost = (next > bad.bad.offset).then_some((bad.bad.offset, next));
+            let torn = is_last && bad.next.is_none() && lost.is_none();
+            let kind = if torn { Kind::Torn } else { Kind::Damaged };
+            findings.push(finding(bad.bad.position, lost, kind, bad.bad.reason.to_string()));
+            reached = reached.max(next);
+        }
+        if reached < stretch.next {
+            let what = match stretch.is_there {
+                true => "the records are gone".to_owned(),
+                false => "the segment is gone".to_owned(),
+            };
+            let lost = Some((reached, stretch.next));
+            findings.push(finding(stretch.length, lost, Kind::Missing, what));
+        }
+        findings
+    }
+}

@@ -1,0 +1,98 @@
+//! Checking a log: every header and body, every index, the state files, the names and
+//! their sequence. Nothing is changed here, and writers go on meanwhile;
+//! [`crate::log::repair`] mends what is found.
+
+pub(crate) mod chain;
+pub(crate) mod derived;
+pub(crate) mod finding;
+pub(crate) mod state;
+pub(crate) mod stretch;
+
+use super::error::Result;
+use super::find::tail::Tail;
+use super::{Bounds, Log};
+use crate::format::file_name;
+use crate::model::Offset;
+use chain::{Chain, Ending};
+use finding::{Finding, Kind};
+
+/// How often the segments are listed again while new ones are made.
+const TRIES: usize = 100;
+
+/// What a check of a whole log came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verification {
+    /// What was found, in the order of the log.
+    pub findings: Vec<Finding>,
+    /// How many segments there are.
+    pub segments: u64,
+    /// How many records are good.
+    pub records: u64,
+}
+
+impl Verification {
+    /// How many findings are damage.
+    pub fn damaged(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.kind.is_damage()).count()
+    }
+}
+
+impl Log {
+    /// Checks every byte of the log. `watch` is told how many more were read.
+    ///
+    /// # Errors
+    /// [`Error::Newer`](super::Error::Newer) for what a later version wrote; what the disk says.
+    pub fn verify(&self, watch: &mut dyn FnMut(u64)) -> Result<Verification> {
+        Ok(self.examine(|| self.tail(), watch)?.1)
+    }
+
+    /// The same, and the chain itself for whoever mends it. `tail` finds the end of the log.
+    pub(crate) fn examine(
+        &self,
+        tail: impl Fn() -> Result<Tail>,
+        watch: &mut dyn FnMut(u64),
+    ) -> Result<(Chain, Verification)> {
+        let state = state::of_the_log(self)?;
+        let is_bad = |name| {
+            let path = self.home.path(name);
+            state.iter().any(|found| found.kind == Kind::State && found.file == path)
+        };
+        let end = if is_bad(file_name::END) { None } else { self.end_state()? };
+        let (bases, ending) = self.bases_and_end(tail)?;
+        let start = match is_bad(file_name::START) {
+            true => bases.first().copied().unwrap_or_default(),
+            false => self.start()?,
+        };
+        let chain = Chain::check(self, start, &bases, &ending, end.as_ref(), watch)?;
+        let mut findings = chain.findings(self);
+        for stretch in chain.stretches.iter().filter(|stretch| stretch.is_there) {
+            findings.extend(derived::of_index(self, stretch));
+        }
+        if !findings.iter().any(|finding| finding.kind.is_damage()) {
+            findings.extend(derived::of_table(self, &chain.stretches)?);
+        }
+        findings.extend(state);
+        // Both have gone on since the chain was looked at.
+        let end = self.bounds().map_or(chain.end, |bounds| bounds.end.max(chain.end));
+        let bounds = Bounds { start, end, durable: end, damage: None };
+        findings.extend(state::of_the_groups(self, &bounds)?);
+        let segments = chain.stretches.iter().filter(|stretch| stretch.is_there).count() as u64;
+        let records = chain.stretches.iter().map(|stretch| stretch.facts.records).sum();
+        Ok((chain, Verification { findings, segments, records }))
+    }
+
+    /// The segments, and the end of the log as it was found after they were listed.
+    fn bases_and_end(&self, tail: impl Fn() -> Result<Tail>) -> Result<(Vec<Offset>, Ending)> {
+        let mut found = (self.home.list_segments()?, Ending::of(tail())?);
+        for _ in 0..TRIES {
+            match &found {
+                (bases, Ending::Found(tail))
+                    if bases.last().is_some_and(|&last| last < tail.mark.segment)
+                        && self.home.exists(&self.home.segment_path(tail.mark.segment))? => {}
+                _ => break,
+            }
+            found = (self.home.list_segments()?, Ending::of(tail())?);
+        }
+        Ok(found)
+    }
+}
