@@ -1,7 +1,7 @@
 //! The manual pages in man/ and the completions in completions/ are made from the
 //! definition of the command line, committed, and compared here.
-//! `TAPELOG_UPDATE=1 cargo test --locked --test generated` writes them anew. The page of
-//! the format is written by hand; only its version is compared.
+//! `TAPELOG_UPDATE=1 cargo test --locked --test generated` writes them anew. The pages on
+//! the format and on what survives what are written by hand; only their version is compared.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on panics")]
 
@@ -17,24 +17,26 @@ use clap_mangen::roff::{Roff, roman};
 
 const REFRESH: &str = "TAPELOG_UPDATE=1 cargo test --locked --test generated";
 
-/// The page that is no command's.
-const BY_HAND: &str = "tapelog-format.5";
+/// The pages that are no command's.
+const BY_HAND: [&str; 2] = ["tapelog-format.5", "tapelog.7"];
 
 #[test]
 fn the_manual_pages_are_up_to_date() {
     let mut pages = manual_pages();
-    pages.insert(BY_HAND.to_owned(), page_by_hand());
+    pages.extend(BY_HAND.map(|name| (name.to_owned(), page_by_hand(name))));
     compare("man", &pages);
 }
 
 #[test]
-fn the_page_written_by_hand_names_this_version() {
+fn the_pages_written_by_hand_name_this_version() {
     let version = format!("\"tapelog {}\"", env!("CARGO_PKG_VERSION"));
-    assert!(page_by_hand().contains(&version), "{BY_HAND} is to name {version}");
+    for name in BY_HAND {
+        assert!(page_by_hand(name).contains(&version), "{name} is to name {version}");
+    }
 }
 
-fn page_by_hand() -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("man").join(BY_HAND)).unwrap()
+fn page_by_hand(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("man").join(name)).unwrap()
 }
 
 #[test]
