@@ -13,7 +13,7 @@ use super::text::template::Template;
 use crate::format::batch::Layout;
 use crate::format::body::{BodyError, Records, lines_len};
 use crate::format::record::RecordView;
-use crate::log::Piece;
+use crate::log::{Piece, Stored};
 use crate::model::Offset;
 
 /// The options for what is printed of each record.
@@ -112,6 +112,8 @@ pub struct Slice<'a> {
     pub printed: u64,
     /// What was printed.
     pub bytes: &'a [u8],
+    /// Where the same bytes lie in a file, if they do.
+    pub stored: Option<Stored<'a>>,
 }
 
 /// A slice that is put together ends when it has so many bytes.
@@ -127,7 +129,8 @@ impl Printer {
         let source = match piece.header.layout {
             Layout::Lines if self.prints_lines_as_they_are() => {
                 let skipped = lines_len(piece.body, piece.from.since(piece.header.base));
-                Source::Lines(&piece.body[skipped..])
+                let stored = piece.stored.map(|stored| behind(stored, skipped));
+                Source::Lines(&piece.body[skipped..], stored)
             }
             _ => Source::Records(records),
         };
@@ -198,7 +201,7 @@ pub struct Cutter<'p> {
 #[derive(Debug)]
 enum Source<'p> {
     /// Lines that are printed as they are.
-    Lines(&'p [u8]),
+    Lines(&'p [u8], Option<Stored<'p>>),
     Records(Records<'p>),
 }
 
@@ -214,7 +217,7 @@ impl<'p> Cutter<'p> {
         'p: 's,
     {
         match &mut self.source {
-            Source::Lines(rest) => {
+            Source::Lines(rest, stored) => {
                 let all = limits.until.min(self.end).since(self.next);
                 let wanted = all.min(limits.records).min(limits.printed);
                 let next = self.next.forward(wanted).unwrap_or(self.end);
@@ -222,7 +225,9 @@ impl<'p> Cutter<'p> {
                 let (bytes, after) = rest.split_at(length);
                 *rest = after;
                 self.next = next;
-                Slice { next, printed: wanted, bytes }
+                let here = *stored;
+                *stored = here.map(|stored| behind(stored, length));
+                Slice { next, printed: wanted, bytes, stored: here }
             }
             Source::Records(records) => {
                 scratch.clear();
@@ -247,8 +252,13 @@ impl<'p> Cutter<'p> {
                     printed += u64::from(self.printer.print_one(&record, scratch));
                     self.next = record.next;
                 }
-                Slice { next: self.next, printed, bytes: scratch }
+                Slice { next: self.next, printed, bytes: scratch, stored: None }
             }
         }
     }
+}
+
+/// The place `bytes` bytes later.
+fn behind(stored: Stored<'_>, bytes: usize) -> Stored<'_> {
+    Stored { position: stored.position + bytes as u64, ..stored }
 }

@@ -4,11 +4,14 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use rustix::fs::{self, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use rustix::pipe::SpliceFlags;
 
 use super::{Access, Disk, DiskFile, DiskLock, Entry, HeldDirectory, LockMode};
 
@@ -171,6 +174,22 @@ impl DiskFile for RealFile {
 
     fn sync_data(&self) -> io::Result<()> {
         self.file.sync_data()
+    }
+
+    fn begin_write_back(&self, position: u64, bytes: u64) {
+        // Linux starts to write the dirty pages of a range that is said not to be needed
+        // (mm/fadvise.c), and drops only those that are on the disk already.
+        let bytes = NonZeroU64::new(bytes);
+        let _ = fs::fadvise(&self.file, position, bytes, fs::Advice::DontNeed);
+    }
+
+    fn splice_to(&self, position: u64, bytes: usize, pipe: BorrowedFd<'_>) -> io::Result<usize> {
+        let mut from = position;
+        let flags = SpliceFlags::NONBLOCK;
+        match rustix::pipe::splice(&self.file, Some(&mut from), pipe, None, bytes, flags) {
+            Err(Errno::INVAL | Errno::NOSYS) => Err(io::ErrorKind::Unsupported.into()),
+            moved => Ok(moved?),
+        }
     }
 
     fn is_at(&self, path: &Path) -> io::Result<bool> {

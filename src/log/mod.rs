@@ -32,7 +32,7 @@ pub use groups::seek::{Move, SeekTarget};
 pub use groups::status::{BadGroup, GroupListing, GroupStatus};
 pub use home::Home;
 pub use note::Note;
-pub use read::{Piece, Reader, Reading};
+pub use read::{Piece, Reader, Reading, Stored};
 pub use read_back::{BackReader, Block};
 pub use repair::Repair;
 pub use segments::SegmentListing;

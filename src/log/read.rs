@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use super::error::{Damage, Error, OutOfRange, Result};
 use super::note::Note;
 use super::skip::Skip;
-use crate::format::batch::{Codec, GapReason, Header, Layout};
+use crate::disk::DiskFile;
+use crate::format::batch::{Codec, GapReason, HEADER_LEN, Header, Layout};
 use crate::format::body::{self, BodyError, Records};
 use crate::format::state::Mark;
 use crate::log::Log;
@@ -63,6 +64,17 @@ pub struct Piece<'a> {
     pub body: &'a [u8],
     /// The first offset wanted; the header's base or later.
     pub from: Offset,
+    /// Where the body lies in a file, if it is stored as it is.
+    pub stored: Option<Stored<'a>>,
+}
+
+/// Bytes in a file that are the same as some in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Stored<'a> {
+    /// The file.
+    pub file: &'a dyn DiskFile,
+    /// Where they begin.
+    pub position: Position,
 }
 
 impl<'a> Piece<'a> {
@@ -148,11 +160,14 @@ impl Reader {
         let Place::In(reader) = &self.place else { return Ok(Reading::End) };
         let Some(batch) = reader.last_batch() else { return Ok(Reading::End) };
         let from = self.from.max(batch.header.base);
-        let body = match batch.header.codec {
-            Codec::None => batch.body,
-            Codec::Lz4 | Codec::Zstd => self.inflater.last(),
+        let (body, stored) = match batch.header.codec {
+            Codec::None => {
+                let position = batch.position + HEADER_LEN as u64;
+                (batch.body, Some(Stored { file: reader.file(), position }))
+            }
+            Codec::Lz4 | Codec::Zstd => (self.inflater.last(), None),
         };
-        Ok(Reading::Records(Piece { header: batch.header, body, from }))
+        Ok(Reading::Records(Piece { header: batch.header, body, from, stored }))
     }
 
     fn advance(&mut self) -> Result<Advanced> {

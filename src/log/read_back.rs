@@ -30,7 +30,7 @@ impl Block {
     pub fn pieces(&self) -> impl DoubleEndedIterator<Item = Piece<'_>> {
         self.batches.iter().map(|(header, body)| {
             let from = header.base;
-            Piece { header: header.clone(), body, from }
+            Piece { header: header.clone(), body, from, stored: None }
         })
     }
 

@@ -30,12 +30,17 @@ pub struct SegmentWriter {
     log: LogId,
     segment: Offset,
     position: Position,
+    /// What comes before is on its way to the disk.
+    written_back: Position,
 }
+
+/// So many bytes are sent to the disk at once, ahead of the next sync.
+const WRITE_BACK: u64 = 8 << 20;
 
 impl SegmentWriter {
     /// Appends to the segment at `segment` from `position` on, its end.
     pub fn new(file: Box<dyn DiskFile>, log: LogId, segment: Offset, position: Position) -> Self {
-        SegmentWriter { file, log, segment, position }
+        SegmentWriter { file, log, segment, position, written_back: position }
     }
 
     /// The file.
@@ -94,6 +99,11 @@ impl SegmentWriter {
             return Err(error);
         }
         self.position = begin + SegmentWriter::batch_len(&batch.body);
+        let waiting = self.position.since(self.written_back);
+        if waiting >= WRITE_BACK {
+            self.file.begin_write_back(self.written_back.get(), waiting);
+            self.written_back = self.position;
+        }
         Ok(begin)
     }
 }

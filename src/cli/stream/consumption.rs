@@ -11,7 +11,7 @@ use super::output::Output;
 use super::progress::Progress;
 use super::signals::{Signalled, Signals};
 use crate::cli::failure::OutputClosed;
-use crate::cli::printer::{Printer, SliceLimits};
+use crate::cli::printer::{Printer, Slice, SliceLimits};
 use crate::cli::session::Session;
 use crate::log::{BackReader, Log, Piece, Reader, Reading, Skipped};
 use crate::model::{Offset, Start, Timestamp};
@@ -160,17 +160,25 @@ impl Consumption<'_> {
             let records = self.hand_over.as_ref().map_or(u64::MAX, HandOver::slice_limit);
             let limits = SliceLimits { until: end, records, printed: self.left };
             let slice = cut.slice(&limits, scratch);
-            self.give(first, slice.next, piece.header.append_time, slice.bytes)?;
-            self.left -= slice.printed;
-            self.printed += slice.printed;
+            let (printed, next) = (slice.printed, slice.next);
+            self.give(first, next, piece.header.append_time, &slice)?;
+            self.left -= printed;
+            self.printed += printed;
         }
         Ok(end == piece.header.next)
     }
 
     /// Gives one slice to the output.
-    fn give(&mut self, first: Offset, next: Offset, time: Timestamp, bytes: &[u8]) -> Result<()> {
+    fn give(
+        &mut self,
+        first: Offset,
+        next: Offset,
+        time: Timestamp,
+        slice: &Slice<'_>,
+    ) -> Result<()> {
+        let bytes = slice.bytes;
         let Some(hand_over) = &mut self.hand_over else {
-            self.output.write(bytes, &self.signals)?;
+            self.output.write_stored(bytes, slice.stored, &self.signals)?;
             self.progress.add(bytes.len() as u64);
             return Ok(());
         };
@@ -180,7 +188,7 @@ impl Consumption<'_> {
         let end = begin + bytes.len() as u64;
         // Noted before it is written: a write may end half way.
         hand_over.gave(first, next, time, begin, end);
-        self.output.write(bytes, &self.signals)?;
+        self.output.write_stored(bytes, slice.stored, &self.signals)?;
         self.progress.add(bytes.len() as u64);
         hand_over.commit_if_due(&self.output, now)
     }

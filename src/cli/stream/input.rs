@@ -1,5 +1,6 @@
 //! Where records come from: files and standard input.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,8 +12,11 @@ use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::FileType;
 
-use super::output::wait;
+use super::output::{WIDE_PIPE, wait};
 use super::signals::Signals;
+
+/// What a pipe holds unless it is asked to hold more.
+const COMMON_PIPE: usize = 64 << 10;
 
 /// An open input and the name it has in messages.
 #[derive(Debug)]
@@ -21,6 +25,8 @@ pub struct Input {
     file: File,
     /// A regular file never has to be waited for.
     is_regular: bool,
+    /// Whether a pipe was asked to hold more.
+    is_wide: Cell<bool>,
 }
 
 impl Input {
@@ -41,7 +47,8 @@ impl Input {
         if kind == FileType::Directory {
             bail!("can't read {shown}: it is a directory; give files");
         }
-        Ok(Input { name: shown, file, is_regular: kind == FileType::RegularFile })
+        let (is_regular, is_wide) = (kind == FileType::RegularFile, kind != FileType::Fifo);
+        Ok(Input { name: shown, file, is_regular, is_wide: Cell::new(is_wide) })
     }
 
     /// The name it has in messages.
@@ -92,8 +99,20 @@ impl Input {
         loop {
             match (&self.file).read(room) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(count) => {
+                    self.widen_if_full(count);
+                    return Ok(count);
+                }
                 read => return read.with_context(|| format!("can't read {}", self.name)),
             }
+        }
+    }
+
+    /// Lets a pipe that comes full hold more, so that its writer and we change places
+    /// less often.
+    fn widen_if_full(&self, count: usize) {
+        if count >= COMMON_PIPE && !self.is_wide.replace(true) {
+            let _ = rustix::pipe::fcntl_setpipe_size(&self.file, WIDE_PIPE);
         }
     }
 }

@@ -15,6 +15,7 @@ use rustix::net::{AddressFamily, SendFlags, sockopt};
 
 use super::signals::Signals;
 use crate::cli::failure::OutputClosed;
+use crate::log::Stored;
 
 /// The process's standard output.
 #[derive(Debug)]
@@ -25,6 +26,10 @@ pub struct Output {
     /// else who has it notices.
     terminal: Option<OwnedFd>,
     sent: u64,
+    /// Whether bytes that lie in a file can come from there, without being copied.
+    splices: bool,
+    /// Whether a pipe was asked to hold more.
+    is_wide: bool,
 }
 
 /// What differs in writing without sleeping, and in noticing that the reader has gone.
@@ -39,6 +44,10 @@ enum Kind {
     File,
 }
 
+/// From this many bytes on they are moved from the file instead of being copied.
+const WORTH_SPLICING: usize = 16 << 10;
+/// What a pipe is asked to hold: pipe(7) lets everyone have this.
+pub const WIDE_PIPE: usize = 1 << 20;
 /// The most that is written at once to a device that may sleep, after a poll that
 /// found room: most often it has room for this then.
 const DEVICE_PIECE: usize = 4096;
@@ -68,7 +77,8 @@ impl Output {
         };
         let terminal = (kind == Kind::Device && rustix::termios::isatty(file))
             .then(|| rustix::fs::open(SELF, UNSLEEPING, Mode::empty()).ok());
-        Ok(Output { file, kind, terminal: terminal.flatten(), sent: 0 })
+        let (terminal, splices) = (terminal.flatten(), kind == Kind::Pipe);
+        Ok(Output { file, kind, terminal, sent: 0, splices, is_wide: kind != Kind::Pipe })
     }
 
     /// How many bytes were given to the output.
@@ -116,6 +126,48 @@ impl Output {
     /// output was full, what the system says. [`sent`](Self::sent) tells how far it got.
     pub fn write(&mut self, bytes: &[u8], signals: &Signals) -> Result<()> {
         self.write_heeding(bytes, Some(signals))
+    }
+
+    /// The same of bytes that may lie in a file too: a pipe takes many of them from there.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_stored(
+        &mut self,
+        bytes: &[u8],
+        stored: Option<Stored<'_>>,
+        signals: &Signals,
+    ) -> Result<()> {
+        let Some(stored) = stored.filter(|_| self.splices && bytes.len() >= WORTH_SPLICING) else {
+            return self.write(bytes, signals);
+        };
+        self.widen();
+        let mut done = 0;
+        while done < bytes.len() && self.splices {
+            let position = stored.position.get() + done as u64;
+            match stored.file.splice_to(position, bytes.len() - done, self.file) {
+                Ok(count) if count > 0 => {
+                    self.sent += count as u64;
+                    done += count;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.wait_for_room(Some(signals), false)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_end(&error) => bail!(OutputClosed),
+                // What was read and checked is at hand, whatever the file is like now.
+                Ok(_) | Err(_) => self.splices = false,
+            }
+        }
+        self.write(&bytes[done..], signals)
+    }
+
+    /// Asks the system once to let the pipe hold more, so that writer and reader change
+    /// places less often. As much as anyone may ask for; less is fine.
+    fn widen(&mut self) {
+        if !std::mem::replace(&mut self.is_wide, true) {
+            let _ = rustix::pipe::fcntl_setpipe_size(self.file, WIDE_PIPE);
+        }
     }
 
     /// The same where nobody watches for signals: they end the process.

@@ -1,6 +1,7 @@
 //! Open files and locks: they keep their file although its name moves or goes.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::{MutexGuard, PoisonError};
 
@@ -114,6 +115,13 @@ impl DiskFile for SimulatedFile {
         let met = state.faults.meet(Class::Sync);
         state.record(if met.is_ok() { Step::Sync { file } } else { Step::SyncFailed { file } });
         met.map(|_| ())
+    }
+
+    /// Takes no step: what was not synced may survive anyhow.
+    fn begin_write_back(&self, _position: u64, _bytes: u64) {}
+
+    fn splice_to(&self, _position: u64, _bytes: usize, _pipe: BorrowedFd<'_>) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn is_at(&self, path: &Path) -> io::Result<bool> {
