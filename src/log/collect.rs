@@ -90,19 +90,14 @@ impl Log {
     fn store_start(&self, start: Offset) -> Result<()> {
         let path = self.home.path(file_name::START);
         let state = StartState { log: self.id, start };
-        match SlotFile::<StartState>::open(&self.home, &path, Access::ReadWrite) {
-            Ok(mut file) => {
+        match self.open_start(Access::ReadWrite)? {
+            Some(mut file) => {
                 // The slot that is written over must not be the only durable one.
                 file.sync()?;
                 file.store(state)?;
                 file.sync()
             }
-            Err(error) if error.is_not_found() => SlotFile::create(&self.home, &path, &state),
-            Err(Error::Unreadable { .. }) => {
-                self.home.disk().remove_file(&path).map_err(Error::io("remove", &path))?;
-                SlotFile::create(&self.home, &path, &state)
-            }
-            Err(error) => Err(error),
+            None => SlotFile::create(&self.home, &path, &state),
         }
     }
 
