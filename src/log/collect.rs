@@ -129,7 +129,7 @@ impl Log {
 
     /// So that the next reader need not list the directory; not worth waiting for.
     fn refresh_table(&self) -> Result<()> {
-        let Some(lock) = AppendLock::if_there(&self.home)? else { return Ok(()) };
+        let Some(lock) = AppendLock::to_mend(&self.home)? else { return Ok(()) };
         if let Some(_held) = lock.try_acquire(LockMode::Exclusive)? {
             let _ = table_file::refresh(self);
         }

@@ -17,5 +17,6 @@ mod pipe;
 mod range;
 mod records;
 mod segment;
+mod system_calls;
 mod time;
 mod torn;

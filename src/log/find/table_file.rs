@@ -90,7 +90,7 @@ pub(crate) fn save(log: &Log, table: &SegmentTable, stamp: u64) -> Result<()> {
 /// The same by a reader: only if the append lock can be had at once, and if the
 /// directory is still as it was. Failing here costs the next reader time only.
 pub(crate) fn save_unless_busy(log: &Log, table: &SegmentTable, stamp: u64) {
-    let Ok(Some(lock)) = AppendLock::if_there(&log.home) else { return };
+    let Ok(Some(lock)) = AppendLock::to_mend(&log.home) else { return };
     let Ok(Some(_held)) = lock.try_acquire(LockMode::Exclusive) else { return };
     if self::stamp(&log.home).is_ok_and(|now| now == stamp) {
         let _ = save(log, table, stamp);
