@@ -61,6 +61,7 @@ Files:
     groups/G.holder      who consumes it, for people
     groups/G.history     its seeks
     quarantine/          what recovery cut off an unfinished end
+    N.tmp                being made; gc removes what a crash left of it
   It has to be on a local file system. On NFS, SMB, sshfs and their like, where
   locks and syncs can't be relied on, a log can be read without a group only.
   Indexes are derived: without them reading is slower once, and the same.

@@ -78,6 +78,7 @@ impl Log {
             // Leftovers of a gc that was killed, perhaps before its log start was durable.
             self.settle_start()?;
         }
+        self.remove_leftovers(&alone)?;
         drop(alone);
         let doomed = plan.deleted().map(|fate| fate.segment.base);
         if self.remove(doomed.collect(), old)? > 0 {

@@ -16,6 +16,7 @@ mod find;
 mod fixture;
 mod groups;
 mod home;
+mod leftovers;
 mod note;
 mod read;
 mod read_back;
