@@ -62,8 +62,9 @@ Files:
     groups/G.history     its seeks
     quarantine/          what recovery cut off an unfinished end
     N.tmp                being made; gc removes what a crash left of it
-  It has to be on a local file system. On NFS, SMB, sshfs and their like, where
-  locks and syncs can't be relied on, a log can be read without a group only.
+  It has to be on a local file system. On NFS, SMB, sshfs and the like,
+  whose locks and syncs can't be relied on, it can only be read, and that
+  without a group.
   Indexes are derived: without them reading is slower once, and the same.
   rm -r LOG deletes a log, once nobody reads or writes it any more.
 
