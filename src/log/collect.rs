@@ -78,6 +78,7 @@ impl Log {
             // Leftovers of a gc that was killed, perhaps before its log start was durable.
             self.settle_start()?;
         }
+        self.remove_leftovers(&alone)?;
         drop(alone);
         let doomed = plan.deleted().map(|fate| fate.segment.base);
         if self.remove(doomed.collect(), old)? > 0 {
@@ -90,19 +91,14 @@ impl Log {
     fn store_start(&self, start: Offset) -> Result<()> {
         let path = self.home.path(file_name::START);
         let state = StartState { log: self.id, start };
-        match SlotFile::<StartState>::open(&self.home, &path, Access::ReadWrite) {
-            Ok(mut file) => {
+        match self.open_start(Access::ReadWrite)? {
+            Some(mut file) => {
                 // The slot that is written over must not be the only durable one.
                 file.sync()?;
                 file.store(state)?;
                 file.sync()
             }
-            Err(error) if error.is_not_found() => SlotFile::create(&self.home, &path, &state),
-            Err(Error::Unreadable { .. }) => {
-                self.home.disk().remove_file(&path).map_err(Error::io("remove", &path))?;
-                SlotFile::create(&self.home, &path, &state)
-            }
-            Err(error) => Err(error),
+            None => SlotFile::create(&self.home, &path, &state),
         }
     }
 
@@ -134,7 +130,7 @@ impl Log {
 
     /// So that the next reader need not list the directory; not worth waiting for.
     fn refresh_table(&self) -> Result<()> {
-        let Some(lock) = AppendLock::if_there(&self.home)? else { return Ok(()) };
+        let Some(lock) = AppendLock::to_mend(&self.home)? else { return Ok(()) };
         if let Some(_held) = lock.try_acquire(LockMode::Exclusive)? {
             let _ = table_file::refresh(self);
         }

@@ -18,7 +18,7 @@ mod small_disk;
 mod unclosed;
 mod users;
 
-pub use background::{Background, hold_lock, is_locked, stays, wait_until};
+pub use background::{Background, hold_lock, is_locked, peak_memory, stays, wait_until};
 pub use expect::{Expect, Outcome, same_bytes, status};
 pub use files::{append_bytes, batch_of, copy_tree, cut, flip, len, open, position_of, tree};
 pub use groups::numbers;

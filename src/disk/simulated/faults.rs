@@ -30,7 +30,8 @@ pub enum Class {
     SyncDir,
     /// `lock`, `try_acquire` and `release`.
     Lock,
-    /// What only looks: `list`, `entry`, `len`, `is_at`, `dir_stamp`, `boot_id`.
+    /// What only looks: `list`, `entry`, `len`, `is_at`, `dir_stamp`, `file_system`,
+    /// `boot_id`.
     Look,
 }
 

@@ -51,6 +51,7 @@ use tree::{Node, ROOT};
 
 #[cfg(doc)]
 use super::Disk;
+use super::FileSystem;
 
 /// A disk in memory. See the module.
 pub struct SimulatedDisk {
@@ -141,6 +142,11 @@ impl SimulatedDisk {
     /// beyond is cut short, and without any room is an error of kind `StorageFull`.
     pub fn set_space(&self, bytes: Option<u64>) {
         self.state().space = bytes;
+    }
+
+    /// Lets the whole disk pass itself off as this kind.
+    pub fn set_file_system(&self, kind: FileSystem) {
+        self.state().file_system = kind;
     }
 
     /// The lengths of all files together, unlinked ones that are open included.

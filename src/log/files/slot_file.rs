@@ -64,7 +64,7 @@ impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
             }
             std::thread::yield_now();
         }
-        let slots = slots.ok_or_else(|| unreadable(path))?;
+        let slots = slots.ok_or_else(|| unreadable(path, bytes.len()))?;
         if slots.other == OtherSlot::Bad {
             home.tell(&Note::BadSlot(path.to_owned()));
         }
@@ -128,8 +128,11 @@ fn read(file: &dyn DiskFile, path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn unreadable(path: &Path) -> Error {
-    let what = "neither of its two lines is good".to_owned();
+fn unreadable(path: &Path, length: usize) -> Error {
+    let what = match length == FILE_LEN {
+        true => "neither of its two lines is good".to_owned(),
+        false => format!("its length is not {FILE_LEN} bytes"),
+    };
     Error::Unreadable { path: path.to_owned(), what }
 }
 

@@ -43,6 +43,7 @@ impl Checkpoint {
         group: &GroupName,
         patience: Duration,
     ) -> Result<Option<Checkpoint>> {
+        log.home.require_local()?;
         let path = path(log, group);
         let Some(lock) = take_lock(log, group, &path, patience)? else { return Ok(None) };
         let file = SlotFile::<CheckpointState>::open(&log.home, &path, Access::ReadWrite);

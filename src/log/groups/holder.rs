@@ -25,6 +25,7 @@ pub(crate) struct Holder {
 impl Holder {
     /// Takes the group, if nobody has it.
     pub(crate) fn take(log: &Log, group: &GroupName) -> Result<Holder> {
+        log.home.require_local()?;
         let path = log.home.groups_dir().join(file_name::holder(group));
         make_groups_dir(log)?;
         loop {

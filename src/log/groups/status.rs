@@ -68,6 +68,7 @@ pub(crate) struct GroupsLock {
 
 impl GroupsLock {
     pub(crate) fn take(log: &Log, mode: LockMode) -> Result<GroupsLock> {
+        log.home.require_local()?;
         let path = log.home.groups_dir();
         make_groups_dir(log)?;
         let lock = log.home.disk().lock(&path).map_err(Error::io("open", &path))?;

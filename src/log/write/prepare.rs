@@ -83,15 +83,11 @@ pub(crate) fn sealed_bytes(log: &Log) -> Result<u64> {
     Ok(rows.iter().map(|facts| facts.bytes).sum())
 }
 
-/// `end` for writing, made anew if there is none or no line of it is good.
+/// `end` for writing, to be made anew if there is none.
 fn open_end(log: &Log) -> Result<Option<SlotFile<EndState>>> {
     let opened = log.open_end(Access::ReadWrite)?;
     if opened.is_none() {
-        let path = log.home.path(file_name::END);
-        log.home.tell(&Note::Rebuilt(path.clone()));
-        if log.home.exists(&path)? {
-            log.home.disk().remove_file(&path).map_err(Error::io("remove", &path))?;
-        }
+        log.home.tell(&Note::Rebuilt(log.home.path(file_name::END)));
     }
     Ok(opened)
 }

@@ -15,3 +15,4 @@ mod output;
 mod seek;
 mod segments;
 mod starts;
+mod state_files;
