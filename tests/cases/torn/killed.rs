@@ -8,6 +8,8 @@
 //!
 //! `TAPELOG_KILLS` sets the number of rounds.
 
+#![allow(clippy::print_stdout, reason = "the figures are what the test is run for")]
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::RangeInclusive;
