@@ -8,6 +8,7 @@ mod sandbox;
 
 mod command_line;
 mod commit;
+mod disk;
 mod gc;
 mod input;
 mod lock;
