@@ -9,6 +9,7 @@ mod sandbox;
 mod command_line;
 mod commit;
 mod disk;
+mod fsync;
 mod gc;
 mod input;
 mod lock;
