@@ -6,8 +6,11 @@
 #[path = "../sandbox/mod.rs"]
 mod sandbox;
 
+mod calls;
 mod command_line;
 mod commit;
+mod disk;
+mod fsync;
 mod gc;
 mod index;
 mod input;

@@ -15,6 +15,7 @@ mod groups;
 mod lines;
 mod piped;
 mod small_disk;
+mod trace;
 mod unclosed;
 mod users;
 
@@ -25,6 +26,7 @@ pub use groups::numbers;
 pub use lines::{Random, lines, offsets, want};
 pub use piped::{A_SECOND, Piped, is_quiet};
 pub use small_disk::on_a_small_disk;
+pub use trace::{Call, Strace, calls, was_injected};
 pub use unclosed::Unclosed;
 pub use users::{allow_writing, deny_writing, is_root};
 

@@ -173,7 +173,7 @@ impl Appender {
     fn locked<T>(&mut self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
         let _held = self.lock.acquire(&self.log.home)?;
         let current = match &self.state {
-            Some(state) => !state.end.has_changed()? && is_in_place(&self.log, state)?,
+            Some(state) => !state.end.has_changed()? && is_as_left(&self.log, state)?,
             None => false,
         };
         if !current {
@@ -194,10 +194,15 @@ fn bound(body: &Body<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether the segment that is open is still the one in the log's directory.
-fn is_in_place(log: &Log, state: &WriterState) -> Result<bool> {
+/// Whether the segment that is open is still the one in the log's directory and ends
+/// where it did. A writer that was killed, or failed, before it could say so in `end`
+/// may have left a batch behind: a reader may have seen it, so it stays.
+fn is_as_left(log: &Log, state: &WriterState) -> Result<bool> {
     let path = log.home.segment_path(state.segment.segment());
-    state.segment.file().is_at(&path).map_err(Error::io("look at", path))
+    let file = state.segment.file();
+    let bytes = file.size().map_err(Error::io("look at", &path))?;
+    let ends_there = bytes == state.segment.position().get();
+    Ok(ends_there && file.is_at(&path).map_err(Error::io("look at", path))?)
 }
 
 #[cfg(test)]
@@ -215,8 +220,22 @@ mod tests {
         appended.base.get()
     }
 
+    const END: &str = "/log/end";
+
     fn end_file(fixture: &Fixture) -> Vec<u8> {
-        fixture.disk.read_file(Path::new("/log/end")).unwrap()
+        fixture.disk.read_file(Path::new(END)).unwrap()
+    }
+
+    /// A writer at work, and what `end` says when another one has then done this and
+    /// was killed before it said so there.
+    fn beside_one_that_was_killed(work: impl Fn(&mut Appender)) -> (Fixture, Appender) {
+        let fixture = fixture(1 << 20);
+        let mut living = Appender::open(&fixture.log).unwrap();
+        assert_eq!(append(&mut living, "a"), 0);
+        let end = end_file(&fixture);
+        work(&mut Appender::open(&fixture.log).unwrap());
+        fixture.disk.write_file(Path::new(END), &end).unwrap();
+        (fixture, living)
     }
 
     #[test]
@@ -227,7 +246,7 @@ mod tests {
             let (mut one, mut two) =
                 (Appender::open(&fixture.log).unwrap(), Appender::open(&fixture.log).unwrap());
             assert_eq!(append(&mut one, "a"), 0);
-            let end = Path::new("/log/end");
+            let end = Path::new(END);
             crate::disk::Disk::remove_file(fixture.disk.as_ref(), end).unwrap();
             if replace {
                 fixture.disk.write_file(end, &old).unwrap();
@@ -236,5 +255,22 @@ mod tests {
             assert_eq!(append(&mut one, "c"), 2);
             assert_eq!(fixture.log.bounds().unwrap().end, Offset::new(3));
         }
+    }
+
+    #[test]
+    fn a_batch_that_a_killed_writer_left_is_not_written_over() {
+        let (fixture, mut living) = beside_one_that_was_killed(|killed| {
+            assert_eq!(append(killed, "bb"), 1);
+        });
+        assert_eq!(append(&mut living, "c"), 2);
+        assert_eq!(fixture.log.bounds().unwrap().end, Offset::new(3));
+    }
+
+    #[test]
+    fn a_segment_that_a_killed_writer_began_is_gone_on_with() {
+        let (fixture, mut living) = beside_one_that_was_killed(|killed| killed.seal().unwrap());
+        living.seal().unwrap();
+        assert_eq!(append(&mut living, "b"), 1);
+        assert_eq!(fixture.log.home.list_segments().unwrap(), [Offset::ZERO, Offset::new(1)]);
     }
 }

@@ -9,7 +9,6 @@ mod checkpoints;
 mod config;
 mod damage_or_newer;
 mod follow;
-mod full_disk;
 mod groups;
 mod output;
 mod seek;
