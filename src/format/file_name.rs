@@ -86,7 +86,9 @@ pub fn temporary(number: u32) -> String {
 /// Whether a name is one of [`temporary`]'s.
 pub fn is_temporary(name: &OsStr) -> bool {
     let stem = name.to_str().and_then(|name| name.strip_suffix(TEMPORARY));
-    stem.is_some_and(|stem| stem.parse::<u32>().is_ok())
+    let number = stem.and_then(|stem| stem.parse().ok());
+    // The number's text is one of many that read as it: +7.tmp is somebody else's.
+    number.is_some_and(|number| name == temporary(number).as_str())
 }
 
 /// The name under which bytes cut from `position` of a segment are kept; `attempt`
@@ -117,6 +119,8 @@ mod tests {
             assert_eq!(parse_segment(name.as_ref()), None, "{name}");
         }
         assert_eq!(parse_checkpoint("../x.checkpoint".as_ref()), None);
-        assert!(!is_temporary("my-notes.tmp".as_ref()));
+        for name in ["my-notes.tmp", "+7.tmp", "007.tmp"] {
+            assert!(!is_temporary(name.as_ref()), "{name}");
+        }
     }
 }
