@@ -2,6 +2,7 @@
 //! What must follow is worked out from the rule alone: bad bytes at offset N are damage
 //! below the durable mark, or below the mark in a later good header; else torn tail.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -162,7 +163,7 @@ fn a_log_cut_anywhere_is_torn_behind_its_durable_mark_and_damaged_before_it() {
     let mut tried = Tried::default();
     for kind in kinds() {
         let victim = Victim::new(kind, 7);
-        let first = if is_long() { 0 } else { victim.batches[2].begin };
+        let first = if is_long() { 0 } else { victim.batches[3].begin };
         for cut in first..=victim.bytes.len() {
             let bytes = &victim.bytes[..cut];
             tried.states(&victim, &ENDS, bytes, || format!("cut at {cut}"));
@@ -223,26 +224,41 @@ fn other_bytes_in_place_of_the_tail_are_torn_behind_the_durable_mark_and_damage_
     println!("{} logs with other bytes at their end", tried.states);
 }
 
+/// Other bytes in the midst of good ones, at many of `places`.
+fn with_holes(victim: &Victim, places: Range<usize>, ends: &[End], tried: &mut Tried) {
+    let mut seeded = Seeded::new(8);
+    for place in places.step_by(if is_long() { 1 } else { 11 }) {
+        for length in [1, 16, 100] {
+            let length = length.min(victim.bytes.len() - place);
+            for hole in [vec![0; length], vec![0xFF; length], seeded.bytes(length)] {
+                let mut bytes = victim.bytes.clone();
+                bytes[place..place + length].copy_from_slice(&hole);
+                let what = || format!("a hole of {length} bytes at {place}");
+                tried.states(victim, ends, &bytes, what);
+            }
+        }
+    }
+}
+
 #[test]
 fn good_batches_behind_torn_bytes_are_torn_too() {
     // Within one boot a writer trusts a good last batch: no crash leaves a hole before it.
     const AFTER_A_CRASH: [End; 3] = [End::AnotherBoot, End::Older, End::Missing];
     let mut tried = Tried::default();
-    let mut seeded = Seeded::new(8);
     for kind in kinds() {
         let victim = Victim::new(kind, 7);
         let places = victim.safe_bytes()..victim.bytes.len();
-        for place in places.step_by(if is_long() { 1 } else { 7 }) {
-            for length in [1, 16, 100] {
-                let length = length.min(victim.bytes.len() - place);
-                for hole in [vec![0; length], vec![0xFF; length], seeded.bytes(length)] {
-                    let mut bytes = victim.bytes.clone();
-                    bytes[place..place + length].copy_from_slice(&hole);
-                    let what = || format!("a hole of {length} bytes at {place}");
-                    tried.states(&victim, &AFTER_A_CRASH, &bytes, what);
-                }
-            }
-        }
+        with_holes(&victim, places, &AFTER_A_CRASH, &mut tried);
     }
     println!("{} logs with a hole in their tail", tried.states);
+}
+
+#[test]
+fn bad_bytes_before_a_header_that_calls_them_synced_are_damage_without_end() {
+    let mut tried = Tried::default();
+    for kind in kinds() {
+        let victim = Victim::new(kind, 7);
+        with_holes(&victim, 0..victim.safe_bytes(), &[End::Missing], &mut tried);
+    }
+    println!("{} logs without end and with a hole in what was safe", tried.states);
 }
