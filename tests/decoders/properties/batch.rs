@@ -95,8 +95,21 @@ fn encodes_again(layout: Layout, found: &[RecordView<'_>], raw: &[u8]) {
             let mut out = Vec::new();
             assert_eq!((bodies::encode(&contents, &mut out), &out[..]), (Layout::Lines, raw));
         }
-        Layout::Columns => columns_come_back(&with_gaps),
+        Layout::Columns => {
+            assert!(raw.ends_with(&bytes_of(found)), "bytes lost or invented");
+            columns_come_back(&with_gaps);
+        }
     }
+}
+
+/// What columns hold behind their numbers.
+fn bytes_of(found: &[RecordView<'_>]) -> Vec<u8> {
+    let contents = || found.iter().map(|record| record.content);
+    let keys = contents().filter_map(|content| content.key).map(<[u8]>::to_vec);
+    let values =
+        contents().filter_map(|content| content.value).map(|value| [value, b"\n"].concat());
+    let headers = contents().map(|content| content.headers.block().to_vec());
+    keys.chain(values).chain(headers).flatten().collect()
 }
 
 fn columns_come_back(records: &[(u64, Content<'_>)]) {
@@ -177,7 +190,12 @@ pub fn headers(input: &[u8]) {
 
 fn numbers(input: &[u8]) {
     let mut rest = input;
+    let mut before = rest;
     while let Some(number) = varint::take(&mut rest) {
+        let taken = &before[..before.len() - rest.len()];
+        let sum = taken.iter().rev().fold(0u128, |sum, byte| sum << 7 | u128::from(byte & 0x7F));
+        assert_eq!(sum, u128::from(number));
+        before = rest;
         let mut out = Vec::new();
         varint::put(number, &mut out);
         assert_eq!((varint::take(&mut &out[..]), out.len() <= 10), (Some(number), true));
