@@ -87,6 +87,7 @@ pub fn temporary(number: u32) -> String {
 pub fn is_temporary(name: &OsStr) -> bool {
     let stem = name.to_str().and_then(|name| name.strip_suffix(TEMPORARY));
     let number = stem.and_then(|stem| stem.parse().ok());
+    // The number's text is one of many that read as it: +7.tmp is somebody else's.
     number.is_some_and(|number| name == temporary(number).as_str())
 }
 
