@@ -3,18 +3,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tapelog::disk::simulated::SimulatedDisk;
+use tapelog::disk::simulated::{CrashPlayer, CrashStyle, SimulatedDisk};
 use tapelog::log::{Error, Log};
 use tapelog::model::{Offset, Start, Timestamp};
 
+use crate::call::Share;
 use crate::groups::name;
-use crate::plain::Plain;
-use crate::play::Play;
+use crate::plain::{Kept, Plain};
+use crate::play::{Play, share_of};
 use crate::reading::{compare, read, words};
 
 /// What ended the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+enum Ending {
     /// Only what was synced is promised.
     PowerCut,
     /// All that a call returned from is there.
@@ -22,8 +23,28 @@ pub enum Ending {
 }
 
 impl Play {
+    pub fn kill(&mut self, at: Share) -> Result<(), String> {
+        let player = self.player(at);
+        let killed = Arc::new(player.killed());
+        self.recover(killed, player.at(), Ending::Killed)
+    }
+
+    pub fn cut_power(&mut self, at: Share, seed: u8, style: CrashStyle) -> Result<(), String> {
+        let player = self.player(at);
+        let image = Arc::new(player.image(seed.into(), style));
+        self.recover(image, player.at(), Ending::PowerCut)
+    }
+
+    /// So far into the last call that changed something.
+    fn player(&self, at: Share) -> CrashPlayer {
+        let mut player = self.disk.crash_player();
+        let begun = self.before.1;
+        player.go_to(begun + share_of(at, (self.disk.steps() - begun) as u64) as usize);
+        player
+    }
+
     /// Goes on with `disk`, which a crash left when the journal had `steps` steps.
-    pub fn recover(
+    fn recover(
         &mut self,
         disk: Arc<SimulatedDisk>,
         steps: usize,
@@ -48,10 +69,6 @@ impl Play {
             }
         };
         self.before = (self.plain.clone(), self.disk.steps());
-        self.compare_unless_gone()
-    }
-
-    fn compare_unless_gone(&mut self) -> Result<(), String> {
         match Log::open(&self.home()) {
             Ok(_) => self.compare_all(),
             Err(_) => Ok(()),
@@ -69,7 +86,7 @@ fn adopt(log: &Log, mut plain: Plain, before: &Plain, ending: Ending) -> Result<
     let (start, records) = read(log, Start::Earliest)?.map_err(words("read"))?;
     let end = start + records.len() as u64;
     let least = if cut { plain.safe } else { before.end() };
-    let is_whole_batches = |kept: &crate::plain::Kept| kept.batch == end;
+    let is_whole_batches = |kept: &Kept| kept.batch == end;
     if end < least || end > plain.end() {
         return Err(format!("the log ends at {end}, not from {least} to {}", plain.end()));
     }

@@ -6,8 +6,8 @@
 //! cut, in the midst of a call too. After a crash the model takes what the promises
 //! allow, and goes on.
 //!
-//! A failure prints the shortest sequence that shows it. `TAPELOG_MODEL` sets the
-//! number of sequences, `TAPELOG_SEED` the seed of the first half of them.
+//! A failure prints the shortest sequence that shows it, and its seed. `TAPELOG_MODEL`
+//! sets the number of sequences, `TAPELOG_SEED` the seed of the first half of them.
 
 #![allow(clippy::print_stdout, reason = "the figures are what the test is run for")]
 
@@ -75,7 +75,7 @@ fn run(seed: u64, count: u64) -> Option<String> {
         Err(TestError::Fail(why, calls)) => {
             let calls = shortest(calls);
             let why = play(&calls).err().unwrap_or_else(|| why.to_string());
-            Some(format!("{why}\nafter\n{}", told(&calls)))
+            Some(format!("seed {seed}: {why}\nafter\n{}", told(&calls)))
         }
         Err(TestError::Abort(why)) => Some(why.to_string()),
     }

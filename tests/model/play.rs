@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tapelog::disk::Disk;
-use tapelog::disk::simulated::{CrashPlayer, SimulatedDisk};
+use tapelog::disk::simulated::SimulatedDisk;
+use tapelog::format::batch::Layout;
 use tapelog::format::body::{self, Body};
 use tapelog::format::codec::Compression;
 use tapelog::format::record::{Content, Headers, push_header};
@@ -219,7 +220,7 @@ impl Play {
         let value = Given { value: Value::Short, has_key: false, headers: 0, own_time: None };
         let record = self.record(value);
         let bytes = [record.value.as_deref().unwrap_or_default(), b"\n"].concat();
-        let body = Body::plain(tapelog::format::batch::Layout::Lines, 1, &bytes);
+        let body = Body::plain(Layout::Lines, 1, &bytes);
         let expected = Offset::new(self.plain.end() + u64::from(!right));
         let now = self.now;
         match (self.writer(writer)?.append_if_end(expected, &body, now), right) {
@@ -266,31 +267,6 @@ impl Play {
         let number = share_of(share, names.len().saturating_sub(1) as u64) as usize;
         let Some(name) = names.get(number) else { return Ok(()) };
         self.disk.remove_file(&Path::new(DIR).join(name)).map_err(|error| error.to_string())
-    }
-
-    fn kill(&mut self, at: Share) -> Result<(), String> {
-        let player = self.player(at);
-        let killed = Arc::new(player.killed());
-        self.recover(killed, player.at(), crate::crash::Ending::Killed)
-    }
-
-    fn cut_power(
-        &mut self,
-        at: Share,
-        seed: u8,
-        style: tapelog::disk::simulated::CrashStyle,
-    ) -> Result<(), String> {
-        let player = self.player(at);
-        let image = Arc::new(player.image(seed.into(), style));
-        self.recover(image, player.at(), crate::crash::Ending::PowerCut)
-    }
-
-    /// So far into the last call that changed something.
-    fn player(&self, at: Share) -> CrashPlayer {
-        let mut player = self.disk.crash_player();
-        let begun = self.before.1;
-        player.go_to(begun + share_of(at, (self.disk.steps() - begun) as u64) as usize);
-        player
     }
 
     fn record(&mut self, given: Given) -> Record {
