@@ -28,7 +28,7 @@ use call::{Call, calls};
 use play::Play;
 
 const SEED: u64 = 20_261_129;
-const SEQUENCES: u64 = 3_000;
+const SEQUENCES: u64 = 6_000;
 const LONGEST: usize = 60;
 
 #[test]
