@@ -209,7 +209,7 @@ fn style() -> impl Strategy<Value = CrashStyle> {
         1 => Just(CrashStyle::KeepAll),
         1 => Just(CrashStyle::NamesOnly),
         1 => Just(CrashStyle::BytesOnly),
-        3 => prop_oneof![Just(512), Just(4096)].prop_map(|sector| CrashStyle::Random { sector }),
+        3 => prop_oneof![Just(64), Just(512), Just(4096)].prop_map(|sector| CrashStyle::Random { sector }),
         1 => Just(CrashStyle::Stale { sector: 512 }),
     ]
 }
