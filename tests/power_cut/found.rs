@@ -183,3 +183,16 @@ fn a_log_that_a_power_cut_unmade_is_made_anew() {
     tapelog::disk::Disk::remove_file(&image, Path::new("/log/log.json")).unwrap();
     append(&open(&Arc::new(image)));
 }
+
+#[test]
+fn a_torn_tail_gives_an_empty_segment_no_time() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let log = open(&disk);
+    let body = Body::plain(Layout::Lines, 3, b"a\nb\nc\n");
+    Appender::open(&log).unwrap().append(&body, NOW).unwrap();
+    let path = Path::new("/log/00000000000000000000.log");
+    let bytes = disk.read_file(path).unwrap();
+    disk.write_file(path, &bytes[..bytes.len() - 1]).unwrap();
+    let (segments, _) = log.segments().unwrap();
+    assert_eq!((segments[0].records, segments[0].first_time), (0, None));
+}

@@ -9,7 +9,7 @@
 //!
 //! - Of bytes not synced, each sector of each write may be there or not, alone;
 //!   the length is the synced one, the newest, or one between; what it covers
-//!   without bytes reads as zeros.
+//!   without bytes reads as zeros, or as bytes of others, where the style says so.
 //! - Of names not synced, each change may be there or not, alone; a rename is one
 //!   change, so is a link. A directory takes along what is in it. A synced change
 //!   brings along the earlier ones of the same names.
