@@ -89,7 +89,7 @@ fn body(batch: &Batch) -> Vec<u8> {
     let layout = match header.layout {
         Layout::Lines => 0,
         Layout::Columns => 1,
-        Layout::Gap => 2,
+        Layout::Gap(_) => 2,
     };
     let slack = header.next.since(header.base) - u64::from(header.records);
     let slack = u8::try_from(slack).unwrap_or(u8::MAX);
