@@ -105,8 +105,7 @@ impl Log {
     /// Makes durable what `start` says now.
     fn settle_start(&self) -> Result<()> {
         let path = self.home.path(file_name::START);
-        let file = self.home.open(&path, Access::Read)?;
-        file.sync_data().map_err(Error::io("sync", &path))
+        SlotFile::<StartState>::open(&self.home, &path, Access::ReadWrite)?.sync()
     }
 
     /// Removes the segments that the plan named, and what an earlier gc left below

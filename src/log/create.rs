@@ -136,7 +136,10 @@ fn what_else(home: &Home) -> Result<Error> {
 
 /// Whether the directory is empty, or holds only what an unfinished [`create`] leaves.
 fn is_unfinished(home: &Home) -> Result<bool> {
-    let Ok(names) = home.disk().list(home.dir()) else { return Ok(false) };
+    let names = match home.disk().list(home.dir()) {
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(false),
+        names => names.map_err(Error::io("list", home.dir()))?,
+    };
     let ours = [
         file_name::LOCK,
         file_name::START,

@@ -259,14 +259,12 @@ impl Log {
     }
 
     fn tell_of_tail(&self, tail: &Tail, end: Option<&EndState>) {
-        let path = self.home.segment_path(tail.mark.segment);
-        let written = end.map_or(tail.mark, |end| end.written);
-        let (end, bytes) = (tail.mark.offset, tail.torn);
-        if bytes > 0 {
+        if tail.torn > 0 {
+            let path = self.home.segment_path(tail.mark.segment);
+            let (bytes, end) = (tail.torn, tail.mark.offset);
             self.home.tell(&Note::TornTail { path, bytes, end });
-        } else if written.offset > end {
-            let bytes = written.position.since(tail.mark.position);
-            self.home.tell(&Note::LostTail { path, end, written: written.offset, bytes });
+        } else if let Some(lost) = end.and_then(|end| tail.lost(&self.home, end)) {
+            self.home.tell(&lost);
         }
     }
 }

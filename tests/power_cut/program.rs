@@ -106,7 +106,7 @@ impl Program {
     }
 
     /// Opens what is there after a crash, and sees what is left of what was not promised.
-    fn open(&mut self, ending: Ending) -> Result<(), String> {
+    pub fn open(&mut self, ending: Ending) -> Result<(), String> {
         let log = match Log::open(&home(&self.disk, |_| ())) {
             Err(Error::NoLog(_) | Error::NotALog { .. }) => return Ok(()),
             opened => opened.map_err(words("open"))?,
@@ -121,6 +121,12 @@ impl Program {
 
     /// The process is killed when the journal has this length, and another one comes.
     pub fn kill(&mut self, at: usize) -> Result<(), String> {
+        self.die(at);
+        self.open(Ending::Killed)
+    }
+
+    /// The same, but nobody comes yet.
+    pub fn die(&mut self, at: usize) {
         self.writers.clear();
         self.consumers.clear();
         self.log = None;
@@ -128,7 +134,6 @@ impl Program {
         player.go_to(at);
         self.disk = Arc::new(player.killed());
         self.model.killed_at(at);
-        self.open(Ending::Killed)
     }
 
     /// Does one thing; the first is to make a log where there is none.

@@ -112,9 +112,16 @@ impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
         Ok(())
     }
 
-    /// Makes the newest state durable.
+    /// Makes the newest state durable. After a failure its line is written once more:
+    /// the system may hold it for clean though the disk never got it, and whoever syncs
+    /// the file next must not be told that all is well.
     pub(crate) fn sync(&mut self) -> Result<()> {
-        self.file.sync_data().map_err(Error::io("sync", &self.path))?;
+        if let Err(error) = self.file.sync_data() {
+            let begin = self.slots.at * SLOT_LEN;
+            let line = &self.bytes[begin..begin + SLOT_LEN];
+            let _ = write_all(self.file.as_ref(), &[line], begin as u64);
+            return Err(Error::io("sync", &self.path)(error));
+        }
         self.newest_is_durable = true;
         Ok(())
     }

@@ -142,15 +142,24 @@ impl Log {
 
     /// Makes durable what the groups say now: every checkpoint, and which there are.
     pub(crate) fn settle_groups(&self) -> Result<()> {
-        let dir = self.home.groups_dir();
         for group in self.group_names()? {
-            let path = checkpoint::path(self, &group);
-            match self.home.open(&path, Access::Read) {
-                Err(error) if error.is_not_found() => {}
-                opened => opened?.sync_data().map_err(Error::io("sync", &path))?,
+            match Checkpoint::take(self, &group, Duration::ZERO) {
+                Err(Error::Busy { .. }) => self.settle_held(&group)?,
+                // Whoever takes it syncs it.
+                taken => drop(taken?),
             }
         }
-        self.home.sync_dir(&dir)
+        self.home.sync_dir(&self.home.groups_dir())
+    }
+
+    /// The same for a checkpoint that a consumer has. If this fails, the consumer's own
+    /// sync does too.
+    fn settle_held(&self, group: &GroupName) -> Result<()> {
+        let path = checkpoint::path(self, group);
+        match self.home.open(&path, Access::Read) {
+            Err(error) if error.is_not_found() => Ok(()),
+            opened => opened?.sync_data().map_err(Error::io("sync", &path)),
+        }
     }
 
     /// Where every group stands at `now`.
@@ -175,8 +184,11 @@ impl Log {
         now: Timestamp,
     ) -> Result<GroupStatus> {
         let waiting = match position.next < end {
-            // A checkpoint before the log start or at damage has no age to tell.
-            true => locate::append_time(self, position.next).unwrap_or_default(),
+            true => match locate::append_time(self, position.next) {
+                Err(error @ Error::Io { .. }) => return Err(error),
+                // A checkpoint before the log start or at damage has no age to tell.
+                found => found.unwrap_or_default(),
+            },
             false => None,
         };
         Ok(GroupStatus {

@@ -9,7 +9,9 @@
 //! ```
 
 use super::prepare::WriterState;
+use super::recover;
 use super::writer::{Appended, Writer};
+use crate::disk::Access;
 use crate::format::batch::{Codec, HEADER_LEN, MAX_BATCH, MAX_SINGLE};
 use crate::format::body::Body;
 use crate::format::codec::{Compression, compress};
@@ -96,9 +98,6 @@ impl Appender {
         body: &Body<'_>,
         now: Timestamp,
     ) -> Result<Appended> {
-        if self.failed || self.sync_failed {
-            return Err(Error::Failed);
-        }
         bound(body)?;
         // Before the lock is taken, so that nobody waits for it.
         let mut compressed = std::mem::take(&mut self.compressed);
@@ -107,12 +106,11 @@ impl Appender {
         if codec != Codec::None {
             stored = Body { codec, bytes: &compressed, ..*body };
         }
-        let appended = self.locked(|writer| {
+        let appended = self.changing(|writer| {
             writer.expect_end(expected)?;
             writer.append(&stored, now)
         });
         self.compressed = compressed;
-        self.failed = matches!(&appended, Err(error) if !error.leaves_the_log_as_it_was());
         appended
     }
 
@@ -129,17 +127,22 @@ impl Appender {
         if state.end.state().durable.offset >= captured.offset {
             return Ok(captured.offset);
         }
-        let synced = state.segment.file().sync_data();
-        let path = self.log.home.segment_path(captured.segment);
-        let failed = synced.map_err(Error::io("sync", path)).err();
-        self.sync_failed = failed.is_some();
-        self.locked(|writer| match failed {
-            None => writer.raise_durable(captured),
-            Some(error) => {
-                writer.mark_suspect();
-                Err(error)
-            }
-        })
+        if let Err(error) = state.segment.file().sync_data() {
+            self.sync_failed = true;
+            self.mark_suspect();
+            return Err(Error::io("sync", self.log.home.segment_path(captured.segment))(error));
+        }
+        self.locked(|writer| writer.raise_durable(captured))
+    }
+
+    /// Marks the end as suspect, whoever wrote it last. What that one left is not mended
+    /// first: its sync would go well, and call durable what this one's failed over.
+    fn mark_suspect(&self) {
+        if let Ok(_held) = self.lock.acquire(&self.log.home)
+            && let Ok(Some(mut end)) = self.log.open_end(Access::ReadWrite)
+        {
+            recover::mark_suspect(&mut end);
+        }
     }
 
     /// Seals the active segment, if it holds a record, and begins a new one.
@@ -147,7 +150,7 @@ impl Appender {
     /// # Errors
     /// What the disk says.
     pub fn seal(&mut self) -> Result<()> {
-        self.locked(|writer| if writer.is_empty() { Ok(()) } else { writer.roll() })
+        self.changing(|writer| if writer.is_empty() { Ok(()) } else { writer.roll() })
     }
 
     /// Seals the active segment if it is past its age.
@@ -155,7 +158,7 @@ impl Appender {
     /// # Errors
     /// What the disk says.
     pub fn seal_if_old(&mut self, now: Timestamp) -> Result<()> {
-        self.locked(|writer| if writer.is_old(now) { writer.roll() } else { Ok(()) })
+        self.changing(|writer| if writer.is_old(now) { writer.roll() } else { Ok(()) })
     }
 
     /// How many bytes of records one batch should hold at most, so that segments
@@ -182,6 +185,16 @@ impl Appender {
         }
         let Some(state) = self.state.as_mut() else { return Err(Error::Failed) };
         work(&mut Writer { log: &self.log, state })
+    }
+
+    /// The same for what changes the log, unless something failed: that is final.
+    fn changing<T>(&mut self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
+        if self.failed || self.sync_failed {
+            return Err(Error::Failed);
+        }
+        let done = self.locked(work);
+        self.failed = matches!(&done, Err(error) if !error.leaves_the_log_as_it_was());
+        done
     }
 }
 

@@ -4,6 +4,7 @@
 use std::io::ErrorKind;
 
 use super::prepare::{WriterState, create_segment, sealed_bytes};
+use super::recover;
 use crate::disk::{Access, DiskFile};
 use crate::format::body::Body;
 use crate::format::index_entry::IndexEntry;
@@ -121,18 +122,12 @@ impl Writer<'_> {
         Ok(captured.offset)
     }
 
-    /// Tells the next writer, as well as it can, that a sync failed.
-    pub(crate) fn mark_suspect(&mut self) {
-        let suspect = EndState { suspect: true, ..self.state.end.state().clone() };
-        let _ = self.state.end.store(suspect);
-    }
-
     /// Seals the active segment and begins the next one.
     pub(crate) fn roll(&mut self) -> Result<()> {
         let sealed = self.sealed_facts();
         let path = self.log.home.segment_path(sealed.base);
         if let Err(error) = self.state.segment.file().sync_data() {
-            self.mark_suspect();
+            recover::mark_suspect(&mut self.state.end);
             return Err(Error::io("sync", path)(error));
         }
         let written = self.state.end.state().written;
