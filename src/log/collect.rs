@@ -42,7 +42,10 @@ impl Log {
     /// # Errors
     /// [`Error::Damage`]; [`Error::Unreadable`] for a damaged checkpoint; what the disk says.
     pub fn plan_collection(&self) -> Result<Collection> {
-        let groups = self.group_positions()?;
+        self.plan_for(self.group_positions()?)
+    }
+
+    fn plan_for(&self, groups: Vec<GroupPosition>) -> Result<Collection> {
         let (segments, damage) = self.segments()?;
         if let Some(damage) = damage {
             return Err(damage.into());
@@ -67,12 +70,14 @@ impl Log {
     /// placed; what the disk says, at the first file that can't be removed.
     pub fn collect(&self) -> Result<Collection> {
         let alone = GroupsLock::take(self, LockMode::Exclusive)?;
-        let plan = self.plan_collection()?;
+        let mut plan = self.plan_collection()?;
         let old = self.start()?;
+        if plan.start() > Some(old) {
+            // That plan trusts checkpoints that a power cut could still take back.
+            plan = self.plan_for(self.settle_groups()?)?;
+        }
         let start = plan.start().unwrap_or(old);
         if start > old {
-            // The plan trusts checkpoints that a power cut could still take back.
-            self.settle_groups()?;
             self.store_start(start)?;
         } else if self.home.list_segments()?.first().is_some_and(|&base| base < start) {
             // Leftovers of a gc that was killed, perhaps before its log start was durable.

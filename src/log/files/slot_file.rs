@@ -81,6 +81,12 @@ impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
         &self.slots.newest.state
     }
 
+    /// What each of its good lines says: while somebody else has not synced the newest,
+    /// a power cut may leave the other one to count.
+    pub(crate) fn states(&self) -> impl Iterator<Item = T> {
+        self.bytes.chunks(SLOT_LEN).filter_map(slots::decode).map(|slot| slot.state)
+    }
+
     /// Whether somebody else wrote the file since, or put another in its place; if so,
     /// the caller opens it anew.
     pub(crate) fn has_changed(&self) -> Result<bool> {

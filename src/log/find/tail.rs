@@ -65,15 +65,21 @@ pub(crate) fn find(log: &Log, end: Option<&EndState>, boot: &str) -> Result<Tail
     // A last batch that is bad though it was synced: walking over it tells what is wrong.
     let rotten = end.filter(|end| !is_good && end.written == end.durable && end.durable == durable);
     let from = rotten.map_or(durable, |end| Mark::beginning_of(end.written.segment));
+    let known = trusted.or(end.filter(|end| is_good && end.written == from));
     let mut tail = Tail {
         mark: trusted.map_or(from, |end| end.written),
-        last_batch: trusted.map_or(from.position, |end| end.last_batch),
+        last_batch: known.map_or(from.position, |end| end.last_batch),
         time: end.map_or(Timestamp::default(), |end| end.time),
         durable,
         torn: 0,
         as_written: false,
     };
     walk(home, id, &mut tail)?;
+    if tail.last_batch == tail.mark.position && tail.mark.position > Position::ZERO {
+        // No batch was met: which one is the last shows only from the beginning.
+        tail.mark = Mark::beginning_of(tail.mark.segment);
+        walk(home, id, &mut tail)?;
+    }
     tail.as_written =
         end.is_some_and(|end| trusted.is_some() && end.written == tail.mark && tail.torn == 0);
     Ok(tail)

@@ -82,6 +82,12 @@ impl Checkpoint {
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.file.sync()
     }
+
+    /// Writes into the older line too what is durable now: of a checkpoint that is held,
+    /// gc counts that one.
+    pub(crate) fn repeat(&mut self) -> Result<()> {
+        self.file.store(self.file.state().clone())
+    }
 }
 
 pub(crate) fn path(log: &Log, group: &GroupName) -> PathBuf {

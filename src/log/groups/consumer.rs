@@ -94,7 +94,9 @@ impl Consumer {
     /// # Errors
     /// What the disk says.
     pub fn sync(&mut self) -> Result<()> {
-        self.checkpoint.as_mut().map_or(Ok(()), Checkpoint::sync)
+        let Some(checkpoint) = &mut self.checkpoint else { return Ok(()) };
+        checkpoint.sync()?;
+        checkpoint.repeat()
     }
 }
 

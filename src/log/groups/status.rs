@@ -8,9 +8,11 @@ use super::checkpoint::{self, COMMIT_PATIENCE, Checkpoint};
 use super::holder::{self, Holder, make_groups_dir};
 use crate::disk::{Access, DiskLock, LockMode};
 use crate::format::file_name;
+use crate::format::state::CheckpointState;
 use crate::log::Log;
 use crate::log::error::{Error, Result};
 use crate::log::files::lock;
+use crate::log::files::slot_file::SlotFile;
 use crate::log::find::locate;
 use crate::model::{GroupName, Offset, SegmentFacts, Timestamp};
 use crate::policy::retention::{GroupPosition, held_bytes};
@@ -140,25 +142,34 @@ impl Log {
         Ok(checkpoint::read(self, group)?.map(|state| state.next))
     }
 
-    /// Makes durable what the groups say now: every checkpoint, and which there are.
-    pub(crate) fn settle_groups(&self) -> Result<()> {
+    /// Makes durable which groups there are and what they say now; says from where on
+    /// each may read again, whatever a power cut takes back.
+    pub(crate) fn settle_groups(&self) -> Result<Vec<GroupPosition>> {
+        let mut positions = Vec::new();
         for group in self.group_names()? {
-            match Checkpoint::take(self, &group, Duration::ZERO) {
+            let next = match Checkpoint::take(self, &group, Duration::ZERO) {
                 Err(Error::Busy { .. }) => self.settle_held(&group)?,
                 // Whoever takes it syncs it.
-                taken => drop(taken?),
-            }
+                taken => taken?.map(|checkpoint| checkpoint.next()),
+            };
+            positions.extend(next.map(|next| GroupPosition { group, next }));
         }
-        self.home.sync_dir(&self.home.groups_dir())
+        self.home.sync_dir(&self.home.groups_dir())?;
+        Ok(positions)
     }
 
-    /// The same for a checkpoint that a consumer has. If this fails, the consumer's own
-    /// sync does too.
-    fn settle_held(&self, group: &GroupName) -> Result<()> {
+    /// The same for a checkpoint that a consumer has. The consumer does not know of this
+    /// sync and may write over the newest line, so the older one counts too. If this
+    /// fails, the consumer's own sync does too.
+    fn settle_held(&self, group: &GroupName) -> Result<Option<Offset>> {
         let path = checkpoint::path(self, group);
-        match self.home.open(&path, Access::Read) {
-            Err(error) if error.is_not_found() => Ok(()),
-            opened => opened?.sync_data().map_err(Error::io("sync", &path)),
+        match SlotFile::<CheckpointState>::open(&self.home, &path, Access::Read) {
+            Err(error) if error.is_not_found() => Ok(None),
+            opened => {
+                let mut file = opened?;
+                file.sync()?;
+                Ok(file.states().map(|state| state.next).min())
+            }
         }
     }
 
