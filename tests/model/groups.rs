@@ -44,7 +44,8 @@ impl Play {
         let claimed = refusal(Consumer::claim(&log, &name(group)?, &claim, self.now))?;
         let found = claimed.as_ref().map(|consumer| consumer.position().get());
         agree("claim", found.map_err(|refusal| *refusal), expected)?;
-        if let (None, Ok(at)) = (known, expected) {
+        if let Ok(at) = expected {
+            // Whoever takes a checkpoint syncs it.
             self.plain.place(group, Some(at));
         }
         self.consumer = claimed.ok().map(|consumer| (consumer, commits));
@@ -155,7 +156,9 @@ impl Play {
         let log = self.log()?;
         let (facts, _) = log.segments().map_err(words("segments"))?;
         let segments: Vec<_> = facts.iter().map(|s| (s.base.get(), s.next.get())).collect();
-        let expected = self.plain.start_after_gc(&segments);
+        let holder = self.consumer.as_ref().filter(|(_, commits)| *commits);
+        let held = holder.map(|(consumer, _)| known(consumer.group()));
+        let expected = self.plain.start_after_gc(&segments, held);
         log.collect().map_err(words("gc"))?;
         self.plain.start = expected;
         self.plain.start_may_be = [expected].into();

@@ -157,9 +157,13 @@ impl Plain {
     }
 
     /// Where gc must put the log start, given the segments' first and next offsets, the
-    /// active one last.
-    pub fn start_after_gc(&self, segments: &[(u64, u64)]) -> u64 {
-        let Some(least) = self.groups.values().filter_map(|group| group.at).min() else {
+    /// active one last, and the group whose consumer may yet write over what is stored.
+    pub fn start_after_gc(&self, segments: &[(u64, u64)], held: Option<&str>) -> u64 {
+        let place = |(name, group): (&&str, &Group)| match held == Some(*name) {
+            true => group.may_be.iter().flatten().min().copied(),
+            false => group.at,
+        };
+        let Some(least) = self.groups.iter().filter_map(place).min() else {
             return self.start;
         };
         let sealed = &segments[..segments.len().saturating_sub(1)];

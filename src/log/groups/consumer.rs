@@ -57,6 +57,9 @@ impl Consumer {
             checkpoint.store(log, to, now)?;
             checkpoint.sync()?;
         }
+        if claim.commits {
+            checkpoint.repeat()?;
+        }
         Ok(Consumer {
             log: log.clone(),
             group: group.clone(),
