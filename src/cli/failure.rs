@@ -85,6 +85,7 @@ fn status_of_log_error(error: &log::Error) -> Status {
         E::Io { .. }
         | E::NoParent(_)
         | E::NotALog { .. }
+        | E::NetworkFileSystem { .. }
         | E::Newer { .. }
         | E::Full { .. }
         | E::Suspect(_)

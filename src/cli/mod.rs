@@ -61,6 +61,10 @@ Files:
     groups/G.holder      who consumes it, for people
     groups/G.history     its seeks
     quarantine/          what recovery and repair took out
+    N.tmp                being made; gc removes what a crash left of it
+  It has to be on a local file system. On NFS, SMB, sshfs and the like,
+  whose locks and syncs can't be relied on, it can only be read, and that
+  without a group.
   Indexes are derived: without them reading is slower once, and the same.
   rm -r LOG deletes a log, once nobody reads or writes it any more.
 

@@ -85,7 +85,7 @@ fn system_time() -> Timestamp {
 /// The positional LOG of every command.
 #[derive(Args, Clone, Debug)]
 pub struct LogArgument {
-    /// The directory of the log
+    /// The directory of the log, on a local file system
     #[arg(value_name = "LOG", value_hint = clap::ValueHint::DirPath)]
     log: OsString,
 }

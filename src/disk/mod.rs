@@ -13,7 +13,12 @@
 //!
 //! What is atomic: creating, linking, renaming and removing a name. A write is
 //! not: a reader beside it may see a part.
+//!
+//! A signal may interrupt [`DiskFile::read_at`] and [`DiskFile::write_at`], which
+//! [`read_full`] and [`write_all`] then go on with. Every other call begins again by
+//! itself.
 
+mod file_system;
 pub mod real;
 pub mod simulated;
 pub mod watch;
@@ -23,6 +28,8 @@ use std::fmt::Debug;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+
+pub use file_system::FileSystem;
 
 /// A place that keeps files. See the module for what survives a power cut.
 pub trait Disk: Send + Sync + Debug {
@@ -64,6 +71,9 @@ pub trait Disk: Send + Sync + Debug {
 
     /// A lock on the file or directory `path`, not yet taken. Reading permission is enough.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>>;
+
+    /// What keeps the files in the directory that `path` leads to.
+    fn file_system(&self, path: &Path) -> io::Result<FileSystem>;
 
     /// Something that differs after each start of the machine.
     fn boot_id(&self) -> io::Result<String>;

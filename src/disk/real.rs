@@ -1,5 +1,6 @@
 //! The system's own files: the only place that calls it for them. Handles are
-//! closed on exec, and the last part of a path is never followed as a link.
+//! closed on exec, and the last part of a path is never followed as a link. A call
+//! that a signal interrupted is made again; std does that by itself where it can.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -10,10 +11,12 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use rustix::fs::{self, FileType, FlockOperation, Mode, OFlags, Stat};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::SpliceFlags;
 
-use super::{Access, Disk, DiskFile, DiskLock, Entry, HeldDirectory, LockMode};
+use super::{
+    Access, Disk, DiskFile, DiskLock, Entry, FileSystem, HeldDirectory, LockMode, file_system,
+};
 
 /// Files are made readable and writable for everyone that the umask lets.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
@@ -31,7 +34,7 @@ impl Disk for RealDisk {
             Access::Read => OFlags::RDONLY,
             Access::ReadWrite => OFlags::RDWR,
         };
-        let fd = fs::open(path, mode | ALWAYS, Mode::empty()).map_err(link_in_place)?;
+        let fd = open(path, mode | ALWAYS).map_err(link_in_place)?;
         let stat = fs::fstat(&fd)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(not_a_file());
@@ -41,7 +44,7 @@ impl Disk for RealDisk {
 
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | ALWAYS;
-        let fd = fs::open(path, flags, FILE_MODE)?;
+        let fd = retry_on_intr(|| fs::open(path, flags, FILE_MODE))?;
         Ok(Box::new(RealFile { file: fd.into() }))
     }
 
@@ -63,17 +66,24 @@ impl Disk for RealDisk {
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(fs::fsync(fs::open(path, flags, Mode::empty())?)?)
+        let fd = open(path, flags)?;
+        Ok(retry_on_intr(|| fs::fsync(&fd))?)
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<OsString>> {
-        std::fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.file_name())).collect()
+        let entries = loop {
+            match std::fs::read_dir(path) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                opened => break opened?,
+            }
+        };
+        entries.map(|entry| entry.map(|entry| entry.file_name())).collect()
     }
 
     fn entry(&self, path: &Path) -> io::Result<Option<Entry>> {
         match fs::lstat(path) {
             Ok(stat) => Ok(Some(entry_of(&stat))),
-            Err(rustix::io::Errno::NOENT) => Ok(None),
+            Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -86,15 +96,26 @@ impl Disk for RealDisk {
 
     fn hold_dir(&self, path: &Path) -> io::Result<Box<dyn HeldDirectory>> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Box::new(RealDirectory { fd: fs::open(path, flags, Mode::empty())? }))
+        Ok(Box::new(RealDirectory { fd: open(path, flags)? }))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
-        let fd = fs::open(path, OFlags::RDONLY | ALWAYS, Mode::empty()).map_err(link_in_place)?;
+        let fd = open(path, OFlags::RDONLY | ALWAYS).map_err(link_in_place)?;
         match FileType::from_raw_mode(fs::fstat(&fd)?.st_mode) {
             FileType::RegularFile | FileType::Directory => Ok(Box::new(RealLock { fd })),
             _ => Err(not_a_file()),
         }
+    }
+
+    fn file_system(&self, path: &Path) -> io::Result<FileSystem> {
+        let number = retry_on_intr(|| fs::statfs(path))?.f_type as u32;
+        if number != file_system::FUSE {
+            return Ok(file_system::of_number(number));
+        }
+        let device = fs::stat(path)?.st_dev;
+        let mounts = std::fs::read("/proc/self/mountinfo")?;
+        let device = (fs::major(device), fs::minor(device));
+        Ok(file_system::of_fuse(&String::from_utf8_lossy(&mounts), device))
     }
 
     fn boot_id(&self) -> io::Result<String> {
@@ -103,11 +124,15 @@ impl Disk for RealDisk {
     }
 }
 
+fn open(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    retry_on_intr(|| fs::open(path, flags, Mode::empty()))
+}
+
 /// What `open` says of a link, or of a directory that is to be written, in words
 /// that a user understands.
-fn link_in_place(error: rustix::io::Errno) -> io::Error {
+fn link_in_place(error: Errno) -> io::Error {
     match error {
-        rustix::io::Errno::LOOP | rustix::io::Errno::ISDIR => not_a_file(),
+        Errno::LOOP | Errno::ISDIR => not_a_file(),
         other => other.into(),
     }
 }
@@ -134,7 +159,7 @@ fn is_one(found: rustix::io::Result<Stat>, fd: impl AsFd) -> io::Result<bool> {
     let open = fs::fstat(fd)?;
     match found {
         Ok(found) => Ok((found.st_dev, found.st_ino) == (open.st_dev, open.st_ino)),
-        Err(rustix::io::Errno::NOENT) => Ok(false),
+        Err(Errno::NOENT) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
@@ -208,9 +233,9 @@ impl DiskLock for RealLock {
             LockMode::Shared => FlockOperation::NonBlockingLockShared,
             LockMode::Exclusive => FlockOperation::NonBlockingLockExclusive,
         };
-        match fs::flock(&self.fd, operation) {
+        match retry_on_intr(|| fs::flock(&self.fd, operation)) {
             Ok(()) => Ok(true),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+            Err(Errno::WOULDBLOCK) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
@@ -220,16 +245,11 @@ impl DiskLock for RealLock {
             LockMode::Shared => FlockOperation::LockShared,
             LockMode::Exclusive => FlockOperation::LockExclusive,
         };
-        loop {
-            match fs::flock(&self.fd, operation) {
-                Err(rustix::io::Errno::INTR) => {}
-                taken => return Ok(taken?),
-            }
-        }
+        Ok(retry_on_intr(|| fs::flock(&self.fd, operation))?)
     }
 
     fn release(&self) -> io::Result<()> {
-        Ok(fs::flock(&self.fd, FlockOperation::Unlock)?)
+        Ok(retry_on_intr(|| fs::flock(&self.fd, FlockOperation::Unlock))?)
     }
 
     fn is_at(&self, path: &Path) -> io::Result<bool> {
@@ -256,6 +276,14 @@ mod tests {
             }
         }
         assert_eq!(RealDisk.entry(&link).unwrap(), Some(Entry::Other));
+    }
+
+    #[test]
+    fn the_disk_of_this_machine_is_local() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(RealDisk.file_system(dir.path()).unwrap(), FileSystem::Local);
+        let missing = RealDisk.file_system(&dir.path().join("missing")).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::retry_on_intr;
 
 /// Becomes readable whenever a file in the directory is written, made or removed.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ impl Watch {
             | WatchFlags::DELETE
             | WatchFlags::DELETE_SELF
             | WatchFlags::MOVE_SELF;
-        inotify::add_watch(&fd, dir, events)?;
+        retry_on_intr(|| inotify::add_watch(&fd, dir, events))?;
         Ok(Watch { fd })
     }
 
@@ -37,7 +38,8 @@ impl Watch {
     /// Forgets what was reported so far.
     pub fn drain(&self) {
         let mut events = [0; 4096];
-        while rustix::io::read(&self.fd, &mut events).is_ok_and(|read| read > 0) {}
+        while retry_on_intr(|| rustix::io::read(&self.fd, &mut events)).is_ok_and(|read| read > 0) {
+        }
     }
 }
 

@@ -86,7 +86,9 @@ pub fn temporary(number: u32) -> String {
 /// Whether a name is one of [`temporary`]'s.
 pub fn is_temporary(name: &OsStr) -> bool {
     let stem = name.to_str().and_then(|name| name.strip_suffix(TEMPORARY));
-    stem.is_some_and(|stem| stem.parse::<u32>().is_ok())
+    let number = stem.and_then(|stem| stem.parse().ok());
+    // The number's text is one of many that read as it: +7.tmp is somebody else's.
+    number.is_some_and(|number| name == temporary(number).as_str())
 }
 
 /// The name under which a torn tail cut from `position` of a segment is kept; `attempt`
@@ -132,6 +134,8 @@ mod tests {
             assert_eq!(parse_segment(name.as_ref()), None, "{name}");
         }
         assert_eq!(parse_checkpoint("../x.checkpoint".as_ref()), None);
-        assert!(!is_temporary("my-notes.tmp".as_ref()));
+        for name in ["my-notes.tmp", "+1.tmp", "01.tmp", ".tmp", "4294967296.tmp"] {
+            assert!(!is_temporary(name.as_ref()), "{name}");
+        }
     }
 }

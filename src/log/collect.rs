@@ -42,7 +42,10 @@ impl Log {
     /// # Errors
     /// [`Error::Damage`]; [`Error::Unreadable`] for a damaged checkpoint; what the disk says.
     pub fn plan_collection(&self) -> Result<Collection> {
-        let groups = self.group_positions()?;
+        self.plan_for(self.group_positions()?)
+    }
+
+    fn plan_for(&self, groups: Vec<GroupPosition>) -> Result<Collection> {
         let (segments, damage) = self.segments()?;
         if let Some(damage) = damage {
             return Err(damage.into());
@@ -67,17 +70,20 @@ impl Log {
     /// placed; what the disk says, at the first file that can't be removed.
     pub fn collect(&self) -> Result<Collection> {
         let alone = GroupsLock::take(self, LockMode::Exclusive)?;
-        let plan = self.plan_collection()?;
+        let mut plan = self.plan_collection()?;
         let old = self.start()?;
+        if plan.start() > Some(old) {
+            // That plan trusts checkpoints that a power cut could still take back.
+            plan = self.plan_for(self.settle_groups()?)?;
+        }
         let start = plan.start().unwrap_or(old);
         if start > old {
-            // The plan trusts checkpoints that a power cut could still take back.
-            self.settle_groups()?;
             self.store_start(start)?;
         } else if self.home.list_segments()?.first().is_some_and(|&base| base < start) {
             // Leftovers of a gc that was killed, perhaps before its log start was durable.
             self.settle_start()?;
         }
+        self.remove_leftovers(&alone)?;
         drop(alone);
         let doomed = plan.deleted().map(|fate| fate.segment.base);
         if self.remove(doomed.collect(), old)? > 0 {
@@ -90,27 +96,21 @@ impl Log {
     fn store_start(&self, start: Offset) -> Result<()> {
         let path = self.home.path(file_name::START);
         let state = StartState { log: self.id, start };
-        match SlotFile::<StartState>::open(&self.home, &path, Access::ReadWrite) {
-            Ok(mut file) => {
+        match self.open_start(Access::ReadWrite)? {
+            Some(mut file) => {
                 // The slot that is written over must not be the only durable one.
                 file.sync()?;
                 file.store(state)?;
                 file.sync()
             }
-            Err(error) if error.is_not_found() => SlotFile::create(&self.home, &path, &state),
-            Err(Error::Unreadable { .. }) => {
-                self.home.disk().remove_file(&path).map_err(Error::io("remove", &path))?;
-                SlotFile::create(&self.home, &path, &state)
-            }
-            Err(error) => Err(error),
+            None => SlotFile::create(&self.home, &path, &state),
         }
     }
 
     /// Makes durable what `start` says now.
     fn settle_start(&self) -> Result<()> {
         let path = self.home.path(file_name::START);
-        let file = self.home.open(&path, Access::Read)?;
-        file.sync_data().map_err(Error::io("sync", &path))
+        SlotFile::<StartState>::open(&self.home, &path, Access::ReadWrite)?.sync()
     }
 
     /// Removes the segments that the plan named, and what an earlier gc left below
@@ -134,7 +134,7 @@ impl Log {
 
     /// So that the next reader need not list the directory; not worth waiting for.
     fn refresh_table(&self) -> Result<()> {
-        let Some(lock) = AppendLock::if_there(&self.home)? else { return Ok(()) };
+        let Some(lock) = AppendLock::to_mend(&self.home)? else { return Ok(()) };
         if let Some(_held) = lock.try_acquire(LockMode::Exclusive)? {
             let _ = table_file::refresh(self);
         }

@@ -136,7 +136,10 @@ fn what_else(home: &Home) -> Result<Error> {
 
 /// Whether the directory is empty, or holds only what an unfinished [`create`] leaves.
 fn is_unfinished(home: &Home) -> Result<bool> {
-    let Ok(names) = home.disk().list(home.dir()) else { return Ok(false) };
+    let names = match home.disk().list(home.dir()) {
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(false),
+        names => names.map_err(Error::io("list", home.dir()))?,
+    };
     let ours = [
         file_name::LOCK,
         file_name::START,
@@ -163,6 +166,7 @@ fn is_unfinished(home: &Home) -> Result<bool> {
 }
 
 fn make_directory(home: &Home) -> Result<()> {
+    home.require_local()?;
     match home.disk().create_dir(home.dir()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(Error::NoParent(home.dir().to_owned()))
@@ -173,6 +177,7 @@ fn make_directory(home: &Home) -> Result<()> {
 
 /// Makes the log under its own lock, so that of many processes one does.
 fn create(home: &Home, id: LogId, settings: &Settings) -> Result<()> {
+    home.require_local()?;
     create_unless_there(home.disk().create_new(&home.path(file_name::LOCK)).map(drop), home)?;
     // Whatever else a crash leaves here, the lock says that it is ours.
     home.sync_dir(home.dir())?;
@@ -218,9 +223,5 @@ fn create_unless_there(made: io::Result<()>, home: &Home) -> Result<()> {
 
 /// Makes the log directory's own name durable.
 fn sync_parent(home: &Home) -> Result<()> {
-    match home.dir().parent() {
-        Some(parent) if parent.as_os_str().is_empty() => home.sync_dir(Path::new(".")),
-        Some(parent) => home.sync_dir(parent),
-        None => Ok(()),
-    }
+    home.parent().map_or(Ok(()), |parent| home.sync_dir(parent))
 }

@@ -41,6 +41,17 @@ pub enum Error {
         /// What it is.
         why: &'static str,
     },
+    /// Nothing is written where locks may fail and a sync may lie.
+    #[error(
+        "{} is on the network file system {name}, whose locks and syncs can't be relied on: \
+         write to a log in a local directory, such as a copy made with cp -a", path.display()
+    )]
+    NetworkFileSystem {
+        /// The log's directory.
+        path: PathBuf,
+        /// What its file system is called.
+        name: String,
+    },
     /// A file that a later version wrote.
     #[error("{} needs a newer tapelog: {what}", path.display())]
     Newer {

@@ -2,12 +2,13 @@
 //! tell. Builds paths and opens files with errors that name them.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::error::{Error, Result};
 use super::note::Note;
-use crate::disk::{Access, Disk, DiskFile, Entry};
+use crate::disk::{Access, Disk, DiskFile, Entry, FileSystem};
 use crate::format::file_name;
 use crate::model::Offset;
 
@@ -17,6 +18,8 @@ pub struct Home {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     tell: Arc<dyn Fn(&Note) + Send + Sync>,
+    /// What keeps the directory, once somebody asked.
+    file_system: Arc<OnceLock<FileSystem>>,
 }
 
 impl fmt::Debug for Home {
@@ -32,7 +35,8 @@ impl Home {
         dir: impl Into<PathBuf>,
         tell: impl Fn(&Note) + Send + Sync + 'static,
     ) -> Home {
-        Home { disk, dir: dir.into(), tell: Arc::new(tell) }
+        let file_system = Arc::default();
+        Home { disk, dir: dir.into(), tell: Arc::new(tell), file_system }
     }
 
     /// The disk.
@@ -43,6 +47,45 @@ impl Home {
     /// The log's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The directory that holds the log's, if there is one.
+    pub(crate) fn parent(&self) -> Option<&Path> {
+        let parent = self.dir.parent()?;
+        Some(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
+    }
+
+    /// Refuses to change anything where locks and syncs can't be relied on.
+    ///
+    /// # Errors
+    /// [`Error::NetworkFileSystem`]; what the disk says.
+    pub(crate) fn require_local(&self) -> Result<()> {
+        match self.file_system()? {
+            FileSystem::Local => Ok(()),
+            FileSystem::Network { name } => {
+                Err(Error::NetworkFileSystem { path: self.dir.clone(), name })
+            }
+        }
+    }
+
+    /// What keeps the log's directory, or will once that is made. Asked once.
+    fn file_system(&self) -> Result<FileSystem> {
+        if let Some(known) = self.file_system.get() {
+            return Ok(known.clone());
+        }
+        let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        let found = match (self.disk.file_system(&self.dir), self.parent()) {
+            (Err(error), Some(parent)) if is_missing(&error) => self.disk.file_system(parent),
+            (found, _) => found,
+        };
+        match found {
+            // Nothing can be made there either, as the next step tells.
+            Err(error) if is_missing(&error) => Ok(FileSystem::Local),
+            found => {
+                let found = found.map_err(Error::io("look at", &self.dir))?;
+                Ok(self.file_system.get_or_init(|| found).clone())
+            }
+        }
     }
 
     pub(crate) fn tell(&self, note: &Note) {
@@ -88,5 +131,102 @@ impl Home {
             names.iter().filter_map(|name| file_name::parse_segment(name)).collect();
         bases.sort_unstable();
         Ok(bases)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::simulated::SimulatedDisk;
+    use crate::log::fixture::fixture;
+    use crate::log::{Appender, Claim, Consumer, Log, Reader, Reading, SeekTarget};
+    use crate::model::{GroupName, LogId, Start, Timestamp};
+
+    const NOW: Timestamp = Timestamp::from_millis(0);
+
+    fn home(disk: &Arc<SimulatedDisk>, dir: &str) -> Home {
+        Home::new(disk.clone(), dir, |note| panic!("{note}"))
+    }
+
+    /// A log of twenty records and the group g, whose disk has become a server's.
+    fn on_a_network() -> (Arc<SimulatedDisk>, Log) {
+        let fixture = fixture(512);
+        fixture.append(20);
+        fixture.log.commit(&group(), Offset::new(5), NOW).unwrap();
+        let disk = fixture.disk;
+        disk.set_file_system(FileSystem::Network { name: "nfs".to_owned() });
+        let log = Log::open(&home(&disk, "/log")).unwrap();
+        (disk, log)
+    }
+
+    fn group() -> GroupName {
+        "g".parse().unwrap()
+    }
+
+    fn claim(log: &Log, group: &str) -> Result<()> {
+        let claim = Claim {
+            start: Start::Earliest,
+            out_of_range: None,
+            commits: true,
+            holder: "me".into(),
+        };
+        Consumer::claim(log, &group.parse().unwrap(), &claim, NOW).map(drop)
+    }
+
+    #[test]
+    fn on_a_network_file_system_whatever_writes_is_refused_and_changes_nothing() {
+        let (disk, log) = on_a_network();
+        let steps = disk.steps();
+        let new = |dir| Log::open_or_create(&home(&disk, dir), LogId::new(1), &Default::default());
+        let refused: [(&str, Result<()>); 13] = [
+            ("produce", Appender::open(&log).map(drop)),
+            ("produce to a new log", new("/new").map(drop)),
+            ("produce to the name alone", new("new").map(drop)),
+            ("config", log.clone().change_settings(|_| Ok(()))),
+            ("commit", log.commit(&group(), Offset::new(6), NOW)),
+            ("commit for a new group", log.commit(&"new".parse().unwrap(), Offset::ZERO, NOW)),
+            ("seek", log.seek(&group(), &SeekTarget::To(Start::Latest), NOW).map(drop)),
+            ("consume as a group", claim(&log, "g")),
+            ("consume as a new group", claim(&log, "new")),
+            ("gc", log.collect().map(drop)),
+            ("gc that seals", log.seal_active(true, NOW)),
+            ("gc that may seal", log.seal_active(false, NOW)),
+            ("groups --delete", log.delete_group(&group())),
+        ];
+        for (what, result) in refused {
+            let error = result.expect_err(what);
+            assert!(matches!(error, Error::NetworkFileSystem { .. }), "{what}: {error}");
+            let line = error.to_string();
+            assert!(line.contains("nfs") && line.contains("locks and syncs"), "{what}: {line}");
+        }
+        assert_eq!(disk.steps(), steps, "nothing was changed");
+    }
+
+    #[test]
+    fn on_a_network_file_system_reading_goes_on_and_changes_nothing() {
+        for name in ["segments.index", "notes"] {
+            let (disk, log) = on_a_network();
+            // Without its table, a reader would mend it elsewhere.
+            disk.write_file(&Path::new("/log").join(name), b"").unwrap();
+            let steps = disk.steps();
+            let mut reader = Reader::open(&log, Offset::ZERO).unwrap();
+            while let Reading::Records(_) = reader.read().unwrap() {}
+            assert_eq!(reader.next_offset(), Offset::new(20));
+            assert_eq!(log.group_listing(NOW).unwrap().good.len(), 1);
+            assert!(log.segments().unwrap().0.len() > 1);
+            log.plan_collection().unwrap();
+            log.plan_seek(&group(), &SeekTarget::To(Start::Earliest)).unwrap();
+            assert_eq!(disk.steps(), steps, "nothing was changed");
+        }
+    }
+
+    #[test]
+    fn where_there_is_no_directory_the_one_above_it_counts() {
+        let disk = Arc::new(SimulatedDisk::new());
+        assert!(home(&disk, "/new").require_local().is_ok());
+        assert!(home(&disk, "/missing/new").require_local().is_ok(), "the next step tells");
+        disk.set_file_system(FileSystem::Network { name: "9p".to_owned() });
+        assert!(home(&disk, "/new").require_local().is_err());
+        assert!(home(&disk, "/").require_local().is_err());
     }
 }

@@ -16,6 +16,7 @@ mod find;
 mod fixture;
 mod groups;
 mod home;
+mod leftovers;
 mod note;
 mod read;
 mod read_back;
@@ -43,6 +44,9 @@ pub use write::append::Appender;
 pub use write::writer::Appended;
 
 use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::disk::Access;
 use crate::format::file_name;
@@ -104,30 +108,23 @@ impl Log {
         Ok(self.home.list_segments()?.first().copied().unwrap_or(Offset::ZERO))
     }
 
-    /// Writes `start` anew where it is missing or no good. The caller holds the append lock.
+    /// Writes `start` anew where it is missing. The caller holds the append lock.
     fn keep_start(&self) -> Result<()> {
         if self.stored_start()?.is_some() {
             return Ok(());
         }
         let start = self.start()?;
         let path = self.home.path(file_name::START);
-        match self.home.disk().remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::io("remove", &path)(error));
-            }
-            _ => {}
-        }
         SlotFile::create(&self.home, &path, &StartState { log: self.id, start })
     }
 
-    /// What `start` says; `None` if it is missing or no good.
+    /// What `start` says; `None` if it is missing.
     fn stored_start(&self) -> Result<Option<Offset>> {
-        let path = self.home.path(file_name::START);
-        match SlotFile::<StartState>::read(&self.home, &path) {
-            Ok(state) if state.log == self.id => Ok(Some(state.start)),
-            Err(error) if !error.is_not_found() && matches!(error, Error::Io { .. }) => Err(error),
-            _ => Ok(None),
-        }
+        Ok(self.open_start(Access::Read)?.map(|file| file.state().start))
+    }
+
+    fn open_start(&self, access: Access) -> Result<Option<SlotFile<StartState>>> {
+        self.open_state(file_name::START, access, |start: &StartState| start.log)
     }
 
     /// Log start, log end and durable mark. Where the end is damaged, the log
@@ -190,7 +187,7 @@ impl Log {
         Ok(locate::first_at(self, time)?.clamp(bounds.start, bounds.end))
     }
 
-    /// What `end` says; `None` if it is missing or no good.
+    /// What `end` says; `None` if it is missing.
     fn end_state(&self) -> Result<Option<EndState>> {
         match self.open_end(Access::Read) {
             Ok(file) => Ok(file.map(|file| file.state().clone())),
@@ -199,12 +196,27 @@ impl Log {
     }
 
     fn open_end(&self, access: Access) -> Result<Option<SlotFile<EndState>>> {
-        let path = self.home.path(file_name::END);
-        match SlotFile::<EndState>::open(&self.home, &path, access) {
-            Ok(file) if file.state().log == self.id => Ok(Some(file)),
-            Err(error) if !error.is_not_found() && matches!(error, Error::Io { .. }) => Err(error),
-            _ => Ok(None),
-        }
+        self.open_state(file_name::END, access, |end: &EndState| end.log)
+    }
+
+    /// A two-slot file of the log's own state; `None` if it is missing. One that is no
+    /// good, or another log's, is never worked out anew: that would forget what it said.
+    fn open_state<T: Serialize + DeserializeOwned + Clone>(
+        &self,
+        name: &str,
+        access: Access,
+        log: impl FnOnce(&T) -> LogId,
+    ) -> Result<Option<SlotFile<T>>> {
+        let path = self.home.path(name);
+        let what = match SlotFile::open(&self.home, &path, access) {
+            Ok(file) if log(file.state()) == self.id => return Ok(Some(file)),
+            Ok(_) => "it belongs to another log".to_owned(),
+            Err(Error::Unreadable { what, .. }) => what,
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let what = format!("{what}: run tapelog verify {} --repair", self.home.dir().display());
+        Err(Error::Unreadable { path, what })
     }
 
     /// Finds the end of the log as a reader may: a verdict on the last bytes is given
@@ -247,14 +259,12 @@ impl Log {
     }
 
     fn tell_of_tail(&self, tail: &Tail, end: Option<&EndState>) {
-        let path = self.home.segment_path(tail.mark.segment);
-        let written = end.map_or(tail.mark, |end| end.written);
-        let (end, bytes) = (tail.mark.offset, tail.torn);
-        if bytes > 0 {
+        if tail.torn > 0 {
+            let path = self.home.segment_path(tail.mark.segment);
+            let (bytes, end) = (tail.torn, tail.mark.offset);
             self.home.tell(&Note::TornTail { path, bytes, end });
-        } else if written.offset > end {
-            let bytes = written.position.since(tail.mark.position);
-            self.home.tell(&Note::LostTail { path, end, written: written.offset, bytes });
+        } else if let Some(lost) = end.and_then(|end| tail.lost(&self.home, end)) {
+            self.home.tell(&lost);
         }
     }
 }

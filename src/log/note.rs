@@ -60,7 +60,7 @@ pub enum Note {
     Rebuilt(PathBuf),
     /// An index is of no use and is worked out anew.
     IndexRebuilt(PathBuf),
-    /// An index can't be read; the segment is read instead.
+    /// An index or the table of segments can't be read; the segments are read instead.
     IndexUnreadable {
         /// The index.
         path: PathBuf,
@@ -136,7 +136,7 @@ impl fmt::Display for Note {
                 write!(f, "{} was of no use and is made anew", path.display())
             }
             Note::IndexUnreadable { path, why } => {
-                write!(f, "{}: {why}; reading the segment instead", path.display())
+                write!(f, "{}: {why}; going on without it, which is slower", path.display())
             }
             Note::WaitingForLock(path) => {
                 write!(f, "{}: another writer has it, waiting", path.display())

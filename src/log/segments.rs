@@ -75,7 +75,9 @@ impl Log {
         let place = Place { log: self.id, segment: base, position: Position::ZERO };
         let first = header_at(file.as_ref(), &place);
         let first = first.map_err(Error::io("read", self.home.segment_path(base)))?;
-        let first_time = first.map(|header| header.append_time);
+        // In an empty segment a torn tail may stand there.
+        let is_empty = tail.mark.position == Position::ZERO;
+        let first_time = first.filter(|_| !is_empty).map(|header| header.append_time);
         Ok(Some(SegmentFacts {
             base,
             next: tail.mark.offset,

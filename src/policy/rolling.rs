@@ -26,12 +26,14 @@ pub struct ActiveSegment {
 /// `now`. An empty segment is never sealed.
 pub fn must_roll(active: &ActiveSegment, incoming: u64, now: Timestamp, limits: &Limits) -> bool {
     let full = active.bytes > 0 && active.bytes.saturating_add(incoming) > limits.bytes;
-    full || is_old(active, now, limits)
+    full || active.first_time.is_some_and(|first| now.since(first) >= limits.age)
 }
 
-/// Whether the segment is past its age.
+/// Whether gc seals the segment by the clock alone: it is past its age, or so far ahead
+/// of the clock that this must have stood wrong, and no date says how old it is.
 pub fn is_old(active: &ActiveSegment, now: Timestamp, limits: &Limits) -> bool {
-    active.first_time.is_some_and(|first| now.since(first) >= limits.age)
+    let off = |first: Timestamp| now.since(first).max(first.since(now));
+    active.first_time.is_some_and(|first| off(first) >= limits.age)
 }
 
 #[cfg(test)]
@@ -61,5 +63,15 @@ mod tests {
         assert!(rolls(100, 1, Some(0), 60_000));
         assert!(!rolls(100, 1, Some(0), 59_999));
         assert!(!rolls(100, 1, Some(60_000), 0));
+    }
+
+    #[test]
+    fn h056_a_segment_dated_far_ahead_is_sealed_by_gc() {
+        let is_old = |first: i64, now: i64| {
+            let first_time = Some(Timestamp::from_millis(first));
+            is_old(&ActiveSegment { bytes: 1, first_time }, Timestamp::from_millis(now), &LIMITS)
+        };
+        assert!(is_old(0, 60_000) && is_old(4_070_908_800_000, 1_796_000_000_000));
+        assert!(!is_old(0, 59_999) && !is_old(59_999, 0), "the clock may step back a little");
     }
 }

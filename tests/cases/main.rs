@@ -6,9 +6,13 @@
 #[path = "../sandbox/mod.rs"]
 mod sandbox;
 
+mod calls;
 mod command_line;
 mod commit;
+mod disk;
+mod fsync;
 mod gc;
+mod index;
 mod input;
 mod lock;
 mod long_run;
@@ -16,6 +20,8 @@ mod path;
 mod pipe;
 mod range;
 mod records;
+mod scale;
 mod segment;
+mod system_calls;
 mod time;
 mod torn;

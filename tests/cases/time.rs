@@ -1,9 +1,9 @@
-//! TIME: clocks that step back, zones, impossible dates, durations. H056 and the
-//! last part of H057 need records' own times and `gc --max-age`, and wait for them.
+//! TIME: clocks that stand wrong or step back, zones, impossible dates, durations. What
+//! H056 and H057 say of `gc --max-age` waits for that.
 
 use assert_cmd::Command;
 
-use crate::sandbox::{Expect, Sandbox, numbers, status};
+use crate::sandbox::{Expect, Sandbox, numbers, status, want};
 
 /// Zones that must make no difference.
 const ZONES: [&str; 3] = ["Asia/Kolkata", "UTC", "America/St_Johns"];
@@ -23,6 +23,80 @@ fn seek_in(sandbox: &Sandbox, zone: &str, time: &str) -> Command {
     let mut command = sandbox.tapelog("seek -g g --dry-run --to");
     command.arg(time).env("TZ", zone);
     command
+}
+
+/// The first day of 2099, as a time and in ms.
+const FAR: (&str, u64) = ("2099-01-01T00:00:00Z", 4_070_908_800_000);
+
+#[test]
+fn h056_a_record_of_its_own_time_far_ahead_is_data_and_nothing_more() {
+    let sandbox = Sandbox::with_config("segment-size=512");
+    let record = |n: u64| match n {
+        5 => format!("{{\"payload\":\"m-000005\",\"ts\":{}}}\n", FAR.1),
+        n => format!("{{\"payload\":\"m-{n:06}\"}}\n"),
+    };
+    let input: String = (1..=40).map(record).collect();
+    sandbox.produce("-J --now 2026-01-01T12:00:00Z --batch-records 1", input);
+    sandbox.produce_at("2026-01-02T12:00:00Z", &want(41, 41));
+    sandbox.all().prints(want(1, 41));
+    sandbox.tapelog("consume -o @2026-01-02T00:00:00Z").prints(want(41, 41));
+    sandbox.tapelog("consume --until 2026-01-02T00:00:00Z").prints(want(1, 40));
+    sandbox.tapelog("consume --own-time --since 2098-01-01T00:00:00Z").prints(want(5, 5));
+    let seek = sandbox.tapelog("seek -g g --to @2026-01-02T00:00:00Z").outcome().succeeded();
+    seek.noted(&["new group g at 40"])
+        .printed("g: new -> 40, the first record from 2026-01-02T00:00:00.000Z on\n");
+    // A week later the active segment is old too, the others are done with.
+    sandbox.commit("g", 41);
+    sandbox.at("2026-01-10T00:00:00Z", "gc").outcome().succeeded();
+    assert_eq!(sandbox.bases(), [41]);
+}
+
+#[test]
+fn h056_a_clock_that_once_stood_far_ahead_stops_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.produce_at("2026-01-01T12:00:00Z", &want(1, 10));
+    sandbox.produce_at(FAR.0, &want(11, 20));
+    sandbox.produce_at("2026-01-02T12:00:00Z", &want(21, 30));
+    sandbox.all().prints(want(1, 30));
+    // Append times never go down, so what came since bears the same one.
+    let stored = numbers(&sandbox.tapelog("consume -o 10 -J").json(), "append_ts");
+    assert_eq!(stored, [FAR.1; 20]);
+    for since in ["@2026-01-01T13:00:00Z", "@2026-01-03T00:00:00Z", "@2099-01-01T00:00:00Z"] {
+        sandbox.tapelog(&format!("consume -o {since}")).prints(want(11, 30));
+    }
+    sandbox.tapelog("consume -o @2099-01-01T00:00:01Z").prints("");
+    sandbox.at("2026-01-02T13:00:00Z", "consume --since -1h").prints(want(11, 30));
+    let seek = sandbox.at("2026-01-02T13:00:00Z", "seek -g g --to @-1h").outcome().succeeded();
+    assert!(seek.stdout.starts_with(b"g: new -> 10"), "{seek}");
+    assert_eq!(sandbox.at("2026-01-02T13:00:00Z", "groups -g g -J").json()[0]["lag_ms"], 0);
+}
+
+#[test]
+fn h056_gc_goes_on_in_a_log_whose_clock_once_stood_far_ahead() {
+    let sandbox = Sandbox::new();
+    sandbox.produce_at(FAR.0, &want(1, 10));
+    sandbox.commit("g", 10);
+    // No date says how old that segment is, so gc seals it, and it goes.
+    sandbox.at("2026-01-02T12:00:00Z", "gc").outcome().succeeded();
+    assert_eq!(sandbox.bases(), [10]);
+    sandbox.produce("--now 2026-01-02T12:00:00Z", want(11, 20));
+    sandbox.tapelog("consume -g g -q").prints(want(11, 20));
+    sandbox.at("2026-01-02T12:00:00Z", "gc").outcome().succeeded();
+    assert_eq!((sandbox.bases(), sandbox.end()), (vec![20], 20));
+}
+
+#[test]
+fn h056_producing_goes_on_in_a_log_whose_clock_once_stood_far_ahead() {
+    let sandbox = Sandbox::with_config("segment-age=1h");
+    sandbox.produce_at(FAR.0, &want(1, 10));
+    for n in 1..=5 {
+        sandbox.produce("--now 2026-01-02T12:00:00Z", want(n * 10 + 1, n * 10 + 10));
+    }
+    assert_eq!(sandbox.bases(), [0], "no segment for every append");
+    // When the clock gets there, age counts as ever.
+    sandbox.produce_at("2099-01-01T01:00:00Z", &want(61, 70));
+    assert_eq!(sandbox.bases(), [0, 60]);
+    sandbox.all().prints(want(1, 70));
 }
 
 #[test]

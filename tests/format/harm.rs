@@ -145,6 +145,40 @@ fn a_sealed_segment_that_ends_early_is_damage_without_the_end_too() {
     two_segments("cut between batches, no end", without_end, status::DAMAGE, 15);
 }
 
+/// Changes the bytes of one file of the log.
+fn changed(name: &str, change: impl FnOnce(&mut Vec<u8>)) -> impl FnOnce(&Sandbox) {
+    move |sandbox| {
+        let path = sandbox.log().join(name);
+        let mut bytes = fs::read(&path).unwrap();
+        change(&mut bytes);
+        fs::write(path, bytes).unwrap();
+    }
+}
+
+#[test]
+fn a_start_or_an_end_that_is_there_and_no_good_is_damage() {
+    let other = Sandbox::new();
+    other.mk(1);
+    // Without its end a log is read as far as it goes, and then nobody knows.
+    for (name, records) in [("start", 0), ("end", 45)] {
+        let no_good_line = changed(name, |bytes| (bytes[9], bytes[4105]) = (b'?', b'?'));
+        two_segments("no good line", no_good_line, status::DAMAGE, records);
+        two_segments(
+            "too short",
+            changed(name, |bytes| bytes.truncate(8191)),
+            status::DAMAGE,
+            records,
+        );
+        let foreign = fs::read(other.log().join(name)).unwrap();
+        two_segments(
+            "another log's",
+            changed(name, |bytes| *bytes = foreign),
+            status::DAMAGE,
+            records,
+        );
+    }
+}
+
 #[test]
 fn a_segment_that_nothing_leads_to_is_damage() {
     let empty = |name: &'static str| {

@@ -8,7 +8,7 @@ use tapelog::disk::Disk;
 use tapelog::disk::simulated::SimulatedDisk;
 use tapelog::format::codec::inflate;
 use tapelog::format::file_name;
-use tapelog::log::{Home, Log, Reader, Reading};
+use tapelog::log::{Home, Log, Note, Reader, Reading};
 use tapelog::model::{Offset, Position};
 use tapelog::segment::{SegmentReader, Step};
 
@@ -53,7 +53,8 @@ fn read_by_the_core(dir: &Path) -> String {
         let inside = Path::new("/log").join(path.file_name().unwrap());
         disk.write_file(&inside, &fs::read(path).unwrap()).unwrap();
     }
-    let log = Log::open(&Home::new(Arc::new(disk), "/log", |note| panic!("{note}"))).unwrap();
+    let told = |note: &Note| assert!(matches!(note, Note::Gap { .. }), "{note}");
+    let log = Log::open(&Home::new(Arc::new(disk), "/log", told)).unwrap();
     let mut reader = Reader::open(&log, Offset::ZERO).unwrap();
     let mut text = String::new();
     while let Reading::Records(piece) = reader.read().unwrap() {
@@ -146,7 +147,11 @@ fn the_binary_prints_every_golden_log() {
     for log in golden_logs() {
         let sandbox = Sandbox::new();
         copy_tree(&log.dir(), sandbox.log());
-        sandbox.tapelog("consume -J").prints(log.expected());
+        let outcome = sandbox.tapelog("consume -J").outcome().succeeded().printed(log.expected());
+        match log.name == "gaps" {
+            true => outcome.noted(&["offsets 6 to 7 are missing"]),
+            false => outcome.silent(),
+        };
     }
 }
 

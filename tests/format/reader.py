@@ -58,17 +58,21 @@ def checked_json(line):
 
 
 def two_slots(path, log_id):
-    """The state in a two-slot file; None if there is none that counts."""
+    """The state in a two-slot file; None if that is missing."""
     try:
         with open(path, "rb") as file:
             content = file.read()
     except FileNotFoundError:
         return None
     if len(content) != 8192:
-        return None
-    states = [checked_json(content[:4096]), checked_json(content[4096:])]
-    good = [state for state in states if state and state["log"] == log_id]
-    return max(good, key=lambda state: state["seq"], default=None)
+        raise damage(f"{path} is not 8192 bytes long")
+    good = [state for state in map(checked_json, (content[:4096], content[4096:])) if state]
+    if not good:
+        raise damage(f"{path} has no good slot")
+    state = max(good, key=lambda state: state["seq"])
+    if state["log"] != log_id:
+        raise damage(f"{path} belongs to another log")
+    return state
 
 
 # --- numbers and bytes ---------------------------------------------------------------

@@ -66,6 +66,7 @@ fn gc_trusts_no_checkpoint_that_a_power_cut_takes_back() {
         Claim { start: Start::Earliest, out_of_range: None, commits: true, holder: String::new() };
     let mut consumer = Consumer::claim(&log, &group(), &claim, NOW).unwrap();
     consumer.commit(Offset::new(3), NOW, NOW).unwrap();
+    drop(consumer);
     assert_eq!(log.collect().unwrap().deleted().count(), 1);
     let (_, log) = after_a_cut(&disk, CrashStyle::DropAll);
     assert_eq!(log.group_position(&group()).unwrap(), Some(Offset::new(3)));
@@ -182,4 +183,51 @@ fn a_log_that_a_power_cut_unmade_is_made_anew() {
     let image = disk.snapshot();
     tapelog::disk::Disk::remove_file(&image, Path::new("/log/log.json")).unwrap();
     append(&open(&Arc::new(image)));
+}
+
+#[test]
+fn a_torn_tail_gives_an_empty_segment_no_time() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let log = open(&disk);
+    let body = Body::plain(Layout::Lines, 3, b"a\nb\nc\n");
+    Appender::open(&log).unwrap().append(&body, NOW).unwrap();
+    let path = Path::new("/log/00000000000000000000.log");
+    let bytes = disk.read_file(path).unwrap();
+    disk.write_file(path, &bytes[..bytes.len() - 1]).unwrap();
+    let (segments, _) = log.segments().unwrap();
+    assert_eq!((segments[0].records, segments[0].first_time), (0, None));
+}
+
+#[test]
+fn a_restart_that_lost_nothing_leaves_end_with_its_last_batch() {
+    let disk = Arc::new(SimulatedDisk::new());
+    append(&open(&disk));
+    let last = |disk: &SimulatedDisk| {
+        let end = disk.read_file(Path::new("/log/end")).unwrap();
+        let end = tapelog::format::slots::decode_file::<tapelog::format::state::EndState>(&end);
+        end.unwrap().newest.state.last_batch
+    };
+    let before = last(&disk);
+    let (disk, log) = after_a_cut(&disk, CrashStyle::KeepAll);
+    Appender::open(&log).unwrap();
+    assert_eq!(last(&disk), before);
+}
+
+#[test]
+fn gc_trusts_no_line_that_a_consumer_may_write_over() {
+    let (disk, log) = sealed();
+    let claim =
+        Claim { start: Start::Earliest, out_of_range: None, commits: true, holder: String::new() };
+    let mut consumer = Consumer::claim(&log, &group(), &claim, NOW).unwrap();
+    consumer.commit(Offset::new(3), NOW, NOW).unwrap();
+    log.collect().unwrap();
+    append(&log);
+    // Over the line that gc has synced, as the consumer doesn't know of that.
+    consumer.commit(Offset::new(6), NOW, NOW).unwrap();
+    for seed in 0..50 {
+        let image = disk.crash_image(usize::MAX, seed, CrashStyle::Random { sector: 64 });
+        let log = Log::open(&home(&Arc::new(image), |_| ())).unwrap();
+        let next = log.group_position(&group()).unwrap().unwrap();
+        assert!(next >= log.start().unwrap(), "seed {seed}: {next}");
+    }
 }

@@ -107,7 +107,7 @@ pub struct Model {
 }
 
 /// What a log must be like at one place of the journal.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub struct Expected {
     /// The log was made.
     pub made: bool,
@@ -121,6 +121,14 @@ pub struct Expected {
     pub most_start: u64,
     /// Where each group may be; `None` is no such group.
     pub groups: BTreeMap<GroupName, BTreeSet<Option<u64>>>,
+}
+
+impl Expected {
+    /// What must hold, without what may be there besides.
+    pub fn promise(&self) -> impl std::hash::Hash {
+        let places = self.groups.values().map(|places| places.first().copied().flatten());
+        (self.made, self.safe, self.least_start, places.collect::<Vec<_>>())
+    }
 }
 
 /// What was found on a disk when its log was opened.

@@ -1,8 +1,10 @@
 //! A random program: one life of a log on a simulated disk, through the public
 //! calls of the core, with everything asked and promised noted in the model.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use tapelog::disk::Disk;
 use tapelog::disk::simulated::{Seeded, SimulatedDisk};
 use tapelog::format::body::{self, Body};
 use tapelog::format::codec::Compression;
@@ -17,6 +19,29 @@ use crate::reading::{append_time, compare, groups, read_all, words};
 /// Where the log lives on the disk.
 pub const DIR: &str = "/log";
 const GROUPS: [&str; 4] = ["a", "b", "c", "d"];
+
+type Verb = fn(&mut Program) -> Result<(), String>;
+
+/// What a program does and how often, in a hundred calls. A verb that changes
+/// something of a log has a line here and notes what it promises in the model.
+const VERBS: [(u64, Verb); 16] = [
+    (38, Program::append),
+    (7, Program::append_and_sync),
+    (12, Program::sync),
+    (4, Program::claim),
+    (8, Program::consumer_commit),
+    (4, Program::consumer_sync),
+    (2, Program::leave),
+    (4, Program::commit),
+    (5, Program::seek),
+    (2, Program::delete_group),
+    (4, Program::gc),
+    (2, Program::seal),
+    (2, Program::change_settings),
+    (2, Program::read),
+    (2, Program::change_writers),
+    (2, Program::delete_derived),
+];
 
 /// A program under way.
 pub struct Program {
@@ -72,16 +97,16 @@ impl Program {
         self.doing = "create".to_owned();
         let size = *self.pick(&[512, 700, 1024, 4096]);
         self.model.begin_creation(self.disk.steps());
-        let id = LogId::new(self.random.next_u64());
         let home = home(&self.disk, |_| ());
-        let log = Log::open_or_create(&home, id, &settings(size)).map_err(words("create"))?;
+        let log = Log::open_or_create(&home, LogId::new(1), &settings(size));
+        let log = log.map_err(words("create"))?;
         self.model.created(self.disk.steps());
         self.log = Some(log);
         Ok(())
     }
 
     /// Opens what is there after a crash, and sees what is left of what was not promised.
-    fn open(&mut self, ending: Ending) -> Result<(), String> {
+    pub fn open(&mut self, ending: Ending) -> Result<(), String> {
         let log = match Log::open(&home(&self.disk, |_| ())) {
             Err(Error::NoLog(_) | Error::NotALog { .. }) => return Ok(()),
             opened => opened.map_err(words("open"))?,
@@ -96,6 +121,12 @@ impl Program {
 
     /// The process is killed when the journal has this length, and another one comes.
     pub fn kill(&mut self, at: usize) -> Result<(), String> {
+        self.die(at);
+        self.open(Ending::Killed)
+    }
+
+    /// The same, but nobody comes yet.
+    pub fn die(&mut self, at: usize) {
         self.writers.clear();
         self.consumers.clear();
         self.log = None;
@@ -103,7 +134,6 @@ impl Program {
         player.go_to(at);
         self.disk = Arc::new(player.killed());
         self.model.killed_at(at);
-        self.open(Ending::Killed)
     }
 
     /// Does one thing; the first is to make a log where there is none.
@@ -115,22 +145,14 @@ impl Program {
         if self.random.one_in(30) {
             self.now -= 500;
         }
-        match self.random.below(100) {
-            0..45 => self.append(),
-            45..58 => self.sync(),
-            58..62 => self.claim(),
-            62..70 => self.consumer_commit(),
-            70..74 => self.consumer_sync(),
-            74..76 => self.leave(),
-            76..80 => self.commit(),
-            80..85 => self.seek(),
-            85..87 => self.delete_group(),
-            87..92 => self.gc(),
-            92..94 => self.seal(),
-            94..95 => self.change_settings(),
-            95..97 => self.read(),
-            _ => self.change_writers(),
+        let mut drawn = self.random.below(VERBS.iter().map(|(often, _)| often).sum());
+        for (often, verb) in VERBS {
+            if drawn < often {
+                return verb(self);
+            }
+            drawn -= often;
         }
+        Ok(())
     }
 
     fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
@@ -156,10 +178,12 @@ impl Program {
     fn values(&mut self) -> Vec<Vec<u8>> {
         let count = self.random.between(1, 4);
         let longest = *self.pick(&[4, 60, 300]);
+        // Now and then with a newline, which needs columns.
+        let first = if self.random.one_in(8) { b'\n' } else { b' ' };
         let value = |_| {
             self.values += 1;
             let length = self.random.below(longest) as usize;
-            let filler = self.random.bytes(length).into_iter().map(|byte| byte % 64 + b' ');
+            let filler = self.random.bytes(length).into_iter().map(|byte| byte % 64 + first);
             format!("v{} ", self.values).into_bytes().into_iter().chain(filler).collect()
         };
         (0..count).map(value).collect()
@@ -176,8 +200,12 @@ impl Program {
         let mut bytes = Vec::new();
         let layout = body::encode(&contents, &mut bytes);
         let body = Body::plain(layout, values.len() as u32, &bytes);
-        let codecs = [Compression::None, Compression::None, Compression::Lz4, Compression::Zstd(1)];
-        self.writers[number].compress(codecs[self.random.below(4) as usize]);
+        let codec = match self.random.below(16) {
+            0 => Compression::Zstd(1),
+            1..6 => Compression::Lz4,
+            _ => Compression::None,
+        };
+        self.writers[number].compress(codec);
         self.model.begin_append(self.disk.steps(), values);
         let base = self.model.end;
         let now = self.now();
@@ -188,6 +216,11 @@ impl Program {
             true => Ok(()),
             false => Err(format!("appended at {got:?}, not at {:?}", (base, self.model.end))),
         }
+    }
+
+    fn append_and_sync(&mut self) -> Result<(), String> {
+        self.append()?;
+        self.sync()
     }
 
     fn sync(&mut self) -> Result<(), String> {
@@ -358,6 +391,7 @@ impl Program {
         let size = *self.pick(&[512, 700, 1024, 4096]);
         let change = |settings: &mut Settings| -> Result<(), Error> {
             settings.segment_size = Some(size);
+            settings.segment_age = Some(u64::from(size > 512) * 1_000 + 1_000);
             Ok(())
         };
         log.change_settings(change).map_err(words("change_settings"))?;
@@ -384,6 +418,21 @@ impl Program {
         self.doing = "open a writer".to_owned();
         let writer = Appender::open(&self.log()?).map_err(words("open a writer"))?;
         self.writers.push(writer);
+        Ok(())
+    }
+
+    /// Files that anyone may remove at any time: the table of segments, and indexes.
+    fn delete_derived(&mut self) -> Result<(), String> {
+        let dir = Path::new(DIR);
+        let mut names = self.disk.names(dir).unwrap_or_default();
+        names.retain(|name| name.ends_with(".index"));
+        if names.is_empty() {
+            return Ok(());
+        }
+        let name = self.pick(&names).clone();
+        self.doing = format!("delete {name}");
+        // A disk that refuses is as good: what is there may stay.
+        let _ = self.disk.remove_file(&dir.join(name));
         Ok(())
     }
 }

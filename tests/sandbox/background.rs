@@ -165,6 +165,14 @@ impl Drop for Background {
     }
 }
 
+/// The most memory that a running process has had, in bytes.
+pub fn peak_memory(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+    kib * 1024
+}
+
 /// Holds the kernel lock of a file, as a process that hangs would, until dropped.
 pub fn hold_lock(file: &Path) -> File {
     let handle = super::open(file);

@@ -15,16 +15,18 @@ mod groups;
 mod lines;
 mod piped;
 mod small_disk;
+mod trace;
 mod unclosed;
 mod users;
 
-pub use background::{Background, hold_lock, is_locked, stays, wait_until};
+pub use background::{Background, hold_lock, is_locked, peak_memory, stays, wait_until};
 pub use expect::{Expect, Outcome, same_bytes, status};
 pub use files::{append_bytes, batch_of, copy_tree, cut, flip, len, open, position_of, tree};
 pub use groups::numbers;
 pub use lines::{Random, lines, offsets, want};
 pub use piped::{A_SECOND, Piped, is_quiet};
 pub use small_disk::on_a_small_disk;
+pub use trace::{Call, Strace, calls, was_injected};
 pub use unclosed::Unclosed;
 pub use users::{allow_writing, deny_writing, is_root};
 

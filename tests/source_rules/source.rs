@@ -25,7 +25,7 @@ pub struct Source {
     tests: Vec<std::ops::Range<usize>>,
 }
 
-/// All `.rs` files below `folder`, by name.
+/// All `.rs` files below `folder`, by name, but for those of another crate.
 pub fn sources(folder: &str) -> Vec<Source> {
     let mut paths = Vec::new();
     collect(&root().join(folder), &mut paths);
@@ -48,7 +48,7 @@ fn mark_test_files(sources: &mut [Source]) {
 fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() {
+        if path.is_dir() && !path.join("Cargo.toml").exists() {
             collect(&path, paths);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             paths.push(path);

@@ -17,6 +17,10 @@ const UNITS: [(&str, u128); 7] = [
     ("ns", 1),
 ];
 
+/// As many days as the library reads: what is longer could be typed in seconds, but
+/// would be shown in days, and so could not be typed again.
+const LONGEST: Duration = Duration::from_secs(7_304_484 * 86_400);
+
 /// Reads a duration. A number needs its unit, and less than nothing is refused.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     read(text).ok_or_else(|| {
@@ -36,7 +40,7 @@ fn read(text: &str) -> Option<Duration> {
     }
     let span: jiff::Span = text.parse().ok()?;
     let exact = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
-    exact.try_into().ok()
+    exact.try_into().ok().filter(|&duration| duration <= LONGEST)
 }
 
 /// Shows a duration exactly and without spaces: `1h30m`, `2d`, `500ms`, `0s`.
@@ -88,7 +92,16 @@ mod tests {
 
     #[test]
     fn h060_no_unit_a_sign_nothing_and_too_much_are_refused_in_one_line() {
-        for text in ["-5m", "+5m", "99999999999999d", "99999999999999999999999s", "1", "0", ""] {
+        for text in [
+            "-5m",
+            "+5m",
+            "99999999999999d",
+            "1111111111112s",
+            "99999999999999999999999s",
+            "1",
+            "0",
+            "",
+        ] {
             let why = parse_duration(text).unwrap_err();
             assert!(why.starts_with(&format!("{text:?} is no duration: give ")), "{why}");
             assert!(!why.contains('\n'), "{why}");

@@ -6,6 +6,8 @@ pub mod duration;
 mod encode;
 pub mod escapes;
 pub mod filter;
+#[cfg(test)]
+mod properties;
 pub mod range;
 pub mod record_json;
 pub mod size;

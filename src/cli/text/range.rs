@@ -4,6 +4,9 @@
 use super::when::{is_calendar_time, parse_time};
 use crate::model::{Offset, Span, Start, Timestamp};
 
+/// Two times with a colon in each zone, and the one between them.
+const MOST_COLONS: usize = 3 + 1 + 3;
+
 /// Reads what `-o` takes: a start, or a half-open range `A:B`, `A:`, `:B`. After
 /// `@T1:` a bare text is another time, numbers too; every other place keeps its form.
 pub fn parse_span(text: &str, now: Timestamp) -> Result<Span, String> {
@@ -11,6 +14,9 @@ pub fn parse_span(text: &str, now: Timestamp) -> Result<Span, String> {
         Ok(from) => return Ok(Span { from: Some(from), until: None }),
         Err(why) => why,
     };
+    if text.matches(':').count() > MOST_COLONS {
+        return Err(no_range(text));
+    }
     let (mut spans, mut faults) = (Vec::new(), Vec::new());
     for (colon, _) in text.match_indices(':') {
         match split(&text[..colon], &text[colon + 1..], now) {
@@ -23,11 +29,15 @@ pub fn parse_span(text: &str, now: Timestamp) -> Result<Span, String> {
         ([span], _) => in_order(text, *span),
         ([], faults) if faults.is_empty() || one_time => Err(no_place),
         ([], [why]) => Err(why.clone()),
-        _ => Err(format!(
-            "{text:?} is no range: give A:B, A:, :B or @T1:@T2, \
-             with one colon between two places that can be read"
-        )),
+        _ => Err(no_range(text)),
     }
+}
+
+fn no_range(text: &str) -> String {
+    format!(
+        "{text:?} is no range: give A:B, A:, :B or @T1:@T2, \
+         with one colon between two places that can be read"
+    )
 }
 
 /// Reads one place, as `seek --to` takes it.
@@ -178,6 +188,16 @@ mod tests {
             assert_eq!(parse_start(text, NOW), Ok(place), "{text}");
             assert_eq!(span(text), (Some(place), None), "{text}");
         }
+    }
+
+    #[test]
+    fn many_colons_are_refused_without_trying_each() {
+        let begin = std::time::Instant::now();
+        assert!(refused(&":".repeat(20_000)).contains("is no range: give "));
+        let took = begin.elapsed();
+        assert!(took < std::time::Duration::from_secs(1), "that took {took:?}");
+        let zoned = "2024-01-01T00:00:00+00:00";
+        assert_eq!(span(&format!("@{zoned}:@{zoned}")), (Some(time(zoned)), Some(time(zoned))));
     }
 
     #[test]

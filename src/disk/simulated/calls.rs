@@ -13,7 +13,7 @@ use super::journal::{Inode, Made, Step};
 use super::state::State;
 use super::tree::{Node, Tree};
 use super::{Class, Seeded, SimulatedDisk};
-use crate::disk::{Access, Disk, DiskFile, DiskLock, Entry, HeldDirectory};
+use crate::disk::{Access, Disk, DiskFile, DiskLock, Entry, FileSystem, HeldDirectory};
 
 impl Disk for SimulatedDisk {
     fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn DiskFile>> {
@@ -136,6 +136,12 @@ impl Disk for SimulatedDisk {
             }
             _ => Err(not_a_file()),
         }
+    }
+
+    fn file_system(&self, path: &Path) -> io::Result<FileSystem> {
+        let state = self.look()?;
+        state.tree.find(path)?;
+        Ok(state.file_system.clone())
     }
 
     fn boot_id(&self) -> io::Result<String> {

@@ -181,6 +181,7 @@ impl CrashPlayer {
     fn left(&self, style: CrashStyle, seeded: &mut Seeded) -> Tree {
         let named = self.with_names(style, seeded);
         let torn = self.torn_write(style, seeded);
+        let stale = self.stale(style, seeded);
         let mut left = Tree::new();
         let mut bytes_of = |inode: Inode, durable: &Arc<Vec<u8>>| {
             let changes = match &torn {
@@ -188,12 +189,22 @@ impl CrashPlayer {
                 _ => self.files.get(&inode),
             };
             match changes {
-                Some(changes) => surviving_bytes(durable, changes, style, seeded),
+                Some(changes) => surviving_bytes(durable, changes, &stale, style, seeded),
                 None => Arc::clone(durable),
             }
         };
         gather(&named, ROOT, &mut left, &mut bytes_of);
         left
+    }
+
+    /// What lies where a file reaches without bytes.
+    fn stale(&self, style: CrashStyle, seeded: &mut Seeded) -> Arc<Vec<u8>> {
+        const ANY: usize = 8 << 10;
+        match style {
+            CrashStyle::Stale { .. } if seeded.one_in(3) => Arc::new(seeded.bytes(ANY)),
+            CrashStyle::Stale { .. } => self.durable.a_file(seeded),
+            _ => Arc::default(),
+        }
     }
 
     /// What is durable, and those changes of names that are kept. A directory whose
@@ -223,7 +234,7 @@ impl CrashPlayer {
     /// Sometimes, if the last step was a write: its file, whose last change stops
     /// at any byte.
     fn torn_write(&self, style: CrashStyle, seeded: &mut Seeded) -> Option<(Inode, Vec<Unsynced>)> {
-        let random = matches!(style, CrashStyle::Random { .. }) && seeded.one_in(4);
+        let random = style.sector().is_some() && seeded.one_in(4);
         let Some(Step::Write { file, position, bytes }) = self.last_step().filter(|_| random)
         else {
             return None;

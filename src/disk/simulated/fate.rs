@@ -16,12 +16,33 @@ pub enum CrashStyle {
     KeepAll,
     /// Nothing is there.
     DropAll,
+    /// The names are there, the bytes and lengths are not: files that were made or
+    /// renamed and not synced are empty or old.
+    NamesOnly,
+    /// The bytes are there, the names are not.
+    BytesOnly,
     /// Each part as the seed has it; the last write may also end at any byte.
     Random {
         /// The number of bytes, counted from the file's start, that the device
         /// writes whole or not at all: 512 or 4096.
         sector: u64,
     },
+    /// The same on a file system that does not clear what it gives to a file: what a
+    /// length covers without bytes reads as another file's bytes, or any.
+    Stale {
+        /// As above.
+        sector: u64,
+    },
+}
+
+impl CrashStyle {
+    /// The sector, where each part is drawn alone.
+    pub(super) fn sector(self) -> Option<u64> {
+        match self {
+            Self::Random { sector } | Self::Stale { sector } => Some(sector.max(1)),
+            _ => None,
+        }
+    }
 }
 
 /// A change of a file that was not synced, or that a sync failed over.
@@ -63,9 +84,9 @@ enum Draw {
 impl Draw {
     fn new(style: CrashStyle, changes: usize, seeded: &mut Seeded) -> Self {
         match style {
-            CrashStyle::KeepAll => Self::First(changes),
-            CrashStyle::DropAll => Self::First(0),
-            CrashStyle::Random { .. } => match seeded.below(6) {
+            CrashStyle::KeepAll | CrashStyle::BytesOnly => Self::First(changes),
+            CrashStyle::DropAll | CrashStyle::NamesOnly => Self::First(0),
+            CrashStyle::Random { .. } | CrashStyle::Stale { .. } => match seeded.below(6) {
                 0 => Self::First(0),
                 1 => Self::First(changes),
                 2 => Self::First(seeded.below(changes as u64 + 1) as usize),
@@ -107,10 +128,12 @@ impl Draw {
     }
 }
 
-/// The bytes that are left of a file.
+/// The bytes that are left of a file. What its length covers without bytes reads as
+/// zeros, or, where the file system never cleared it, as `stale` bytes.
 pub(super) fn surviving_bytes(
     durable: &Arc<Vec<u8>>,
     changes: &[Unsynced],
+    stale: &[u8],
     style: CrashStyle,
     seeded: &mut Seeded,
 ) -> Arc<Vec<u8>> {
@@ -119,11 +142,8 @@ pub(super) fn surviving_bytes(
     if matches!(draw, Draw::First(0)) && !changes.iter().any(settled) {
         return Arc::clone(durable);
     }
-    let sector = match style {
-        CrashStyle::Random { sector } => sector.max(1),
-        CrashStyle::KeepAll | CrashStyle::DropAll => u64::MAX,
-    };
-    let mut left = Left { bytes: durable.to_vec(), length: durable.len() as u64 };
+    let sector = style.sector().unwrap_or(u64::MAX);
+    let mut left = Left { bytes: durable.to_vec(), length: durable.len() as u64, stale };
     for (index, unsynced) in changes.iter().enumerate() {
         let whole = if settled(unsynced) { Some(true) } else { draw.whole(index, seeded) };
         match &unsynced.change {
@@ -140,7 +160,7 @@ pub(super) fn surviving_bytes(
                     });
                     if keep {
                         let piece = (from - position) as usize..(to - position) as usize;
-                        overwrite(&mut left.bytes, from as usize, &bytes[piece]);
+                        left.write(from as usize, &bytes[piece]);
                     }
                 }
                 let reach = match whole {
@@ -156,19 +176,35 @@ pub(super) fn surviving_bytes(
 
 /// A file in the making: its bytes may go beyond its length, because a later
 /// change may still bring the length that an earlier one lost.
-struct Left {
+struct Left<'a> {
     bytes: Vec<u8>,
     length: u64,
+    stale: &'a [u8],
 }
 
-impl Left {
+impl Left<'_> {
+    fn write(&mut self, position: usize, bytes: &[u8]) {
+        self.uncover(position);
+        overwrite(&mut self.bytes, position, bytes);
+    }
+
+    /// Lets the file reach to `length`, with whatever lies there.
+    fn uncover(&mut self, length: usize) {
+        let from = self.bytes.len();
+        let stale = self.stale.get(from..length.min(self.stale.len())).unwrap_or_default();
+        self.bytes.extend_from_slice(stale);
+        self.bytes.resize(length.max(self.bytes.len()), 0);
+    }
+
+    /// What this adds is zeros, whatever lay there.
     fn set_len(&mut self, length: u64) {
-        self.bytes.truncate(length as usize);
+        self.bytes.resize(length as usize, 0);
         self.length = length;
     }
 
     fn into_bytes(mut self) -> Arc<Vec<u8>> {
-        self.bytes.resize(self.length as usize, 0);
+        self.uncover(self.length as usize);
+        self.bytes.truncate(self.length as usize);
         Arc::new(self.bytes)
     }
 }
@@ -186,13 +222,16 @@ fn sectors(from: u64, to: u64, sector: u64) -> impl Iterator<Item = (u64, u64)> 
 /// Which of so many changes of names are kept.
 pub(super) fn surviving_names(count: usize, style: CrashStyle, seeded: &mut Seeded) -> Vec<bool> {
     let draw = match style {
-        CrashStyle::Random { .. } if seeded.coin() => Draw::Changes,
-        CrashStyle::Random { .. } => Draw::First(match seeded.below(4) {
-            0 => 0,
-            1 => count,
-            _ => seeded.below(count as u64 + 1) as usize,
-        }),
-        CrashStyle::KeepAll | CrashStyle::DropAll => Draw::new(style, count, seeded),
+        CrashStyle::KeepAll | CrashStyle::NamesOnly => Draw::First(count),
+        CrashStyle::DropAll | CrashStyle::BytesOnly => Draw::First(0),
+        CrashStyle::Random { .. } | CrashStyle::Stale { .. } if seeded.coin() => Draw::Changes,
+        CrashStyle::Random { .. } | CrashStyle::Stale { .. } => {
+            Draw::First(match seeded.below(4) {
+                0 => 0,
+                1 => count,
+                _ => seeded.below(count as u64 + 1) as usize,
+            })
+        }
     };
     (0..count).map(|index| draw.whole(index, seeded) == Some(true)).collect()
 }

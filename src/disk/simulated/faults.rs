@@ -28,9 +28,10 @@ pub enum Class {
     Remove,
     /// `sync_dir`.
     SyncDir,
-    /// `lock`, `try_acquire` and `release`.
+    /// `lock` and taking one. Letting go can't fail on a handle that is one.
     Lock,
-    /// What only looks: `list`, `entry`, `len`, `is_at`, `dir_stamp`, `boot_id`.
+    /// What only looks: `list`, `entry`, `len`, `is_at`, `dir_stamp`, `file_system`,
+    /// `boot_id`.
     Look,
 }
 
@@ -79,6 +80,8 @@ impl Trouble {
 pub enum Lasts {
     /// For that one call.
     Once,
+    /// For that call and every second one of the class after it.
+    OnAndOff,
     /// For that call and every later one of the class.
     ForEver,
 }
@@ -135,7 +138,8 @@ impl Faults {
                 return true;
             }
             due = due.or(Some(fault.trouble));
-            fault.lasts == Lasts::ForEver
+            fault.spared = u64::from(fault.lasts == Lasts::OnAndOff);
+            fault.lasts != Lasts::Once
         });
         self.met += u64::from(due.is_some());
         match due {

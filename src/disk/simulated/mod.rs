@@ -9,7 +9,7 @@
 //!
 //! - Of bytes not synced, each sector of each write may be there or not, alone;
 //!   the length is the synced one, the newest, or one between; what it covers
-//!   without bytes reads as zeros.
+//!   without bytes reads as zeros, or as bytes of others, where the style says so.
 //! - Of names not synced, each change may be there or not, alone; a rename is one
 //!   change, so is a link. A directory takes along what is in it. A synced change
 //!   brings along the earlier ones of the same names.
@@ -51,6 +51,7 @@ use tree::{Node, ROOT};
 
 #[cfg(doc)]
 use super::Disk;
+use super::FileSystem;
 
 /// A disk in memory. See the module.
 pub struct SimulatedDisk {
@@ -141,6 +142,11 @@ impl SimulatedDisk {
     /// beyond is cut short, and without any room is an error of kind `StorageFull`.
     pub fn set_space(&self, bytes: Option<u64>) {
         self.state().space = bytes;
+    }
+
+    /// Lets the whole disk pass itself off as this kind.
+    pub fn set_file_system(&self, kind: FileSystem) {
+        self.state().file_system = kind;
     }
 
     /// The lengths of all files together, unlinked ones that are open included.

@@ -14,6 +14,7 @@ use super::faults::Faults;
 use super::journal::{Inode, Made, NameChange, NewEntry, Step};
 use super::locks::Locks;
 use super::tree::{Node, ROOT, Tree};
+use crate::disk::FileSystem;
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -27,6 +28,8 @@ pub(super) struct State {
     pub locks: Locks,
     /// How long all files together may be.
     pub space: Option<u64>,
+    /// What the disk passes itself off as.
+    pub file_system: FileSystem,
     /// The start of the machine, as a number.
     pub boot: u64,
     /// The last stamp that a directory was given, now and before the journal.
@@ -52,6 +55,7 @@ impl State {
             faults: Faults::default(),
             locks: Locks::default(),
             space: None,
+            file_system: FileSystem::Local,
             boot,
             stamp,
             base_stamp: stamp,
@@ -68,6 +72,7 @@ impl State {
         copy.base_stamp = self.base_stamp;
         copy.journal.clone_from(&self.journal);
         copy.space = self.space;
+        copy.file_system = self.file_system.clone();
         self.handles.keys().for_each(|inode| copy.reap(*inode));
         copy
     }

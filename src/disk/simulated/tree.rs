@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
+use super::Seeded;
 use super::journal::{Inode, Made, NameChange, NewEntry, Step};
 
 /// The directory that every path starts from.
@@ -80,6 +81,16 @@ impl Tree {
             Some(Node::File { bytes, .. }) => Some(Arc::make_mut(bytes)),
             _ => None,
         }
+    }
+
+    /// The bytes of one of the files; none if there is no file.
+    pub fn a_file(&self, seeded: &mut Seeded) -> Arc<Vec<u8>> {
+        let files = self.nodes.values().filter_map(|node| match node {
+            Node::File { bytes, .. } => Some(bytes),
+            _ => None,
+        });
+        let number = seeded.below(files.clone().count() as u64) as usize;
+        files.skip(number).map(Arc::clone).next().unwrap_or_default()
     }
 
     /// The lengths of all files together, unlinked ones that are still open included.

@@ -40,6 +40,7 @@ impl Drop for Held<'_> {
 impl AppendLock {
     /// The lock for a writer. One that is missing holds nothing, so it is made anew.
     pub(crate) fn of(home: &Home) -> Result<AppendLock> {
+        home.require_local()?;
         if let Some(lock) = AppendLock::if_there(home)? {
             return Ok(lock);
         }
@@ -65,6 +66,15 @@ impl AppendLock {
                 Ok(Some(AppendLock { lock, path }))
             }
         }
+    }
+
+    /// The lock for whoever would mend a derived file on the way, which is not worth an
+    /// error; none where a lock can't be relied on.
+    pub(crate) fn to_mend(home: &Home) -> Result<Option<AppendLock>> {
+        if home.require_local().is_err() {
+            return Ok(None);
+        }
+        AppendLock::if_there(home)
     }
 
     /// Takes the lock, waiting as long as it needs; says so after a second.

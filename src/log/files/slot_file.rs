@@ -64,7 +64,7 @@ impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
             }
             std::thread::yield_now();
         }
-        let slots = slots.ok_or_else(|| unreadable(path))?;
+        let slots = slots.ok_or_else(|| unreadable(path, bytes.len()))?;
         if slots.other == OtherSlot::Bad {
             home.tell(&Note::BadSlot(path.to_owned()));
         }
@@ -79,6 +79,12 @@ impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
     /// What the file says.
     pub(crate) fn state(&self) -> &T {
         &self.slots.newest.state
+    }
+
+    /// What each of its good lines says: while somebody else has not synced the newest,
+    /// a power cut may leave the other one to count.
+    pub(crate) fn states(&self) -> impl Iterator<Item = T> {
+        self.bytes.chunks(SLOT_LEN).filter_map(slots::decode).map(|slot| slot.state)
     }
 
     /// Whether somebody else wrote the file since, or put another in its place; if so,
@@ -112,9 +118,16 @@ impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
         Ok(())
     }
 
-    /// Makes the newest state durable.
+    /// Makes the newest state durable. After a failure its line is written once more:
+    /// the system may hold it for clean though the disk never got it, and whoever syncs
+    /// the file next must not be told that all is well.
     pub(crate) fn sync(&mut self) -> Result<()> {
-        self.file.sync_data().map_err(Error::io("sync", &self.path))?;
+        if let Err(error) = self.file.sync_data() {
+            let begin = self.slots.at * SLOT_LEN;
+            let line = &self.bytes[begin..begin + SLOT_LEN];
+            let _ = write_all(self.file.as_ref(), &[line], begin as u64);
+            return Err(Error::io("sync", &self.path)(error));
+        }
         self.newest_is_durable = true;
         Ok(())
     }
@@ -128,8 +141,11 @@ fn read(file: &dyn DiskFile, path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn unreadable(path: &Path) -> Error {
-    let what = "neither of its two lines is good".to_owned();
+fn unreadable(path: &Path, length: usize) -> Error {
+    let what = match length == FILE_LEN {
+        true => "neither of its two lines is good".to_owned(),
+        false => format!("its length is not {FILE_LEN} bytes"),
+    };
     Error::Unreadable { path: path.to_owned(), what }
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn for_writer(log: &Log, base: Offset, end: Position) -> Option<Index
 
 /// Makes the index of a segment anew, if the lock can be had at once.
 pub(crate) fn repair(log: &Log, base: Offset) -> Result<()> {
-    let Some(lock) = AppendLock::if_there(&log.home)? else { return Ok(()) };
+    let Some(lock) = AppendLock::to_mend(&log.home)? else { return Ok(()) };
     let Some(_held) = lock.try_acquire(LockMode::Exclusive)? else { return Ok(()) };
     if make_anew(log, base)? {
         log.home.tell(&Note::IndexRebuilt(log.home.path(file_name::index(base))));

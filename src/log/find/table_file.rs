@@ -2,6 +2,7 @@
 //! directory. Derived. It is complete while the directory's stamp is the one that it
 //! names; a roll takes that away first and gives it back last.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use super::table::SegmentTable;
@@ -13,6 +14,7 @@ use crate::log::error::{Error, Result};
 use crate::log::files::lock::AppendLock;
 use crate::log::find::table_list;
 use crate::log::home::Home;
+use crate::log::note::Note;
 use crate::model::{LogId, Offset, SegmentFacts};
 
 /// No directory has this stamp.
@@ -49,7 +51,15 @@ impl StoredRows {
 
 /// The table in the file, complete or not; `None` if it is none of this log's.
 pub(crate) fn stored(log: &Log) -> Option<StoredRows> {
-    let file = log.home.disk().open(&path(&log.home), Access::Read).ok()?;
+    let path = path(&log.home);
+    let file = match log.home.disk().open(&path, Access::Read) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return None,
+        Err(error) => {
+            log.home.tell(&Note::IndexUnreadable { path, why: error.to_string() });
+            return None;
+        }
+        Ok(file) => file,
+    };
     let header = read_header(file.as_ref(), log.id).ok()??;
     let whole = header.rows.checked_add(1)?.checked_mul(ROW_LEN as u64)? == file.size().ok()?;
     whole.then_some(StoredRows { file, header, log: log.id })
@@ -90,7 +100,7 @@ pub(crate) fn save(log: &Log, table: &SegmentTable, stamp: u64) -> Result<()> {
 /// The same by a reader: only if the append lock can be had at once, and if the
 /// directory is still as it was. Failing here costs the next reader time only.
 pub(crate) fn save_unless_busy(log: &Log, table: &SegmentTable, stamp: u64) {
-    let Ok(Some(lock)) = AppendLock::if_there(&log.home) else { return };
+    let Ok(Some(lock)) = AppendLock::to_mend(&log.home) else { return };
     let Ok(Some(_held)) = lock.try_acquire(LockMode::Exclusive) else { return };
     if self::stamp(&log.home).is_ok_and(|now| now == stamp) {
         let _ = save(log, table, stamp);

@@ -11,6 +11,7 @@ use crate::format::state::{EndState, Mark};
 use crate::log::Log;
 use crate::log::error::{Damage, Error, Result};
 use crate::log::home::Home;
+use crate::log::note::Note;
 use crate::model::{LogId, Offset, Position, Timestamp};
 use crate::policy::verdict::{Surroundings, Verdict, judge};
 use crate::segment::{Bad, BadReason, SegmentReader, Step, each_header, header_at};
@@ -32,6 +33,19 @@ pub(crate) struct Tail {
     pub as_written: bool,
 }
 
+impl Tail {
+    /// What to tell of records that `end` speaks of, but that are gone without a trace.
+    pub(crate) fn lost(&self, home: &Home, end: &EndState) -> Option<Note> {
+        let lost = self.torn == 0 && end.written.offset > self.mark.offset;
+        lost.then(|| Note::LostTail {
+            path: home.segment_path(self.mark.segment),
+            end: self.mark.offset,
+            written: end.written.offset,
+            bytes: end.written.position.since(self.mark.position),
+        })
+    }
+}
+
 /// Finds the end of `log`, given what `end` says, if anything, and this boot's id.
 ///
 /// # Errors
@@ -42,7 +56,8 @@ pub(crate) fn find(log: &Log, end: Option<&EndState>, boot: &str) -> Result<Tail
         Some(end) => ends_with_last_batch(home, id, end)?,
         None => false,
     };
-    let trusted = end.filter(|end| is_good && end.boot == boot);
+    // Where starts of the machine can't be told apart, none is trusted.
+    let trusted = end.filter(|end| is_good && end.boot == boot && !boot.is_empty());
     let durable = match (trusted, end) {
         (Some(end), _) => end.durable,
         (None, end) => durable_mark(log, end)?,
@@ -50,15 +65,21 @@ pub(crate) fn find(log: &Log, end: Option<&EndState>, boot: &str) -> Result<Tail
     // A last batch that is bad though it was synced: walking over it tells what is wrong.
     let rotten = end.filter(|end| !is_good && end.written == end.durable && end.durable == durable);
     let from = rotten.map_or(durable, |end| Mark::beginning_of(end.written.segment));
+    let known = trusted.or(end.filter(|end| is_good && end.written == from));
     let mut tail = Tail {
         mark: trusted.map_or(from, |end| end.written),
-        last_batch: trusted.map_or(from.position, |end| end.last_batch),
+        last_batch: known.map_or(from.position, |end| end.last_batch),
         time: end.map_or(Timestamp::default(), |end| end.time),
         durable,
         torn: 0,
         as_written: false,
     };
     walk(home, id, &mut tail)?;
+    if tail.last_batch == tail.mark.position && tail.mark.position > Position::ZERO {
+        // No batch was met: which one is the last shows only from the beginning.
+        tail.mark = Mark::beginning_of(tail.mark.segment);
+        walk(home, id, &mut tail)?;
+    }
     tail.as_written =
         end.is_some_and(|end| trusted.is_some() && end.written == tail.mark && tail.torn == 0);
     Ok(tail)
@@ -140,7 +161,7 @@ fn walk(home: &Home, id: LogId, tail: &mut Tail) -> Result<()> {
                     reader = SegmentReader::new(file, id, base, Position::ZERO, base);
                     tail.last_batch = Position::ZERO;
                     // A segment is synced before the next one is made.
-                    if tail.durable.offset < base {
+                    if tail.durable.offset <= base {
                         tail.durable = Mark::beginning_of(base);
                     }
                 }
@@ -247,4 +268,21 @@ pub(crate) fn synced_later(
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(highest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::fixture::fixture;
+
+    #[test]
+    fn an_unknown_start_of_the_machine_is_not_the_same_as_another_unknown_one() {
+        let fixture = fixture(1 << 20);
+        fixture.append(3);
+        let known = fixture.log.end_state().unwrap().unwrap();
+        let unknown = EndState { boot: String::new(), ..known.clone() };
+        let as_written =
+            |end: &EndState| find(&fixture.log, Some(end), &end.boot).unwrap().as_written;
+        assert!(as_written(&known) && !as_written(&unknown));
+    }
 }

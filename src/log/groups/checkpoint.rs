@@ -43,6 +43,7 @@ impl Checkpoint {
         group: &GroupName,
         patience: Duration,
     ) -> Result<Option<Checkpoint>> {
+        log.home.require_local()?;
         let path = path(log, group);
         let Some(lock) = take_lock(log, group, &path, patience)? else { return Ok(None) };
         let file = SlotFile::<CheckpointState>::open(&log.home, &path, Access::ReadWrite);
@@ -80,6 +81,12 @@ impl Checkpoint {
 
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.file.sync()
+    }
+
+    /// Writes into the older line too what is durable now: of a checkpoint that is held,
+    /// gc counts that one.
+    pub(crate) fn repeat(&mut self) -> Result<()> {
+        self.file.store(self.file.state().clone())
     }
 }
 

@@ -41,7 +41,7 @@ impl Consumer {
     /// holds its checkpoint; [`Error::Unreadable`] if that is damaged; what the disk says.
     pub fn claim(log: &Log, group: &GroupName, claim: &Claim, now: Timestamp) -> Result<Consumer> {
         let holder = Holder::take(log, group)?;
-        holder.describe(&claim.holder)?;
+        holder.describe(&claim.holder);
         if checkpoint::read(log, group)?.is_none() {
             make_group(log, group, claim.start, now)?;
         }
@@ -56,6 +56,9 @@ impl Consumer {
             });
             checkpoint.store(log, to, now)?;
             checkpoint.sync()?;
+        }
+        if claim.commits {
+            checkpoint.repeat()?;
         }
         Ok(Consumer {
             log: log.clone(),
@@ -94,7 +97,9 @@ impl Consumer {
     /// # Errors
     /// What the disk says.
     pub fn sync(&mut self) -> Result<()> {
-        self.checkpoint.as_mut().map_or(Ok(()), Checkpoint::sync)
+        let Some(checkpoint) = &mut self.checkpoint else { return Ok(()) };
+        checkpoint.sync()?;
+        checkpoint.repeat()
     }
 }
 

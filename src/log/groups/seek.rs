@@ -187,9 +187,12 @@ impl Log {
         let mut text = if last == *b"\n" { String::new() } else { "\n".to_owned() };
         text.push_str(&serde_json::to_string(line).unwrap_or_default());
         text.push('\n');
-        write_all(file.as_ref(), &[text.as_bytes()], length)
-            .and_then(|()| file.sync_data())
-            .map_err(Error::io("write", &path))?;
+        let written = write_all(file.as_ref(), &[text.as_bytes()], length);
+        if let Err(error) = written.and_then(|()| file.sync_data()) {
+            // A line that may never get to the disk must not lie beneath the next one.
+            let _ = file.set_len(length);
+            return Err(Error::io("write", &path)(error));
+        }
         if is_new { self.home.sync_dir(&dir) } else { Ok(()) }
     }
 }

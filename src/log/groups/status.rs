@@ -8,9 +8,11 @@ use super::checkpoint::{self, COMMIT_PATIENCE, Checkpoint};
 use super::holder::{self, Holder, make_groups_dir};
 use crate::disk::{Access, DiskLock, LockMode};
 use crate::format::file_name;
+use crate::format::state::CheckpointState;
 use crate::log::Log;
 use crate::log::error::{Error, Result};
 use crate::log::files::lock;
+use crate::log::files::slot_file::SlotFile;
 use crate::log::find::locate;
 use crate::model::{GroupName, Offset, SegmentFacts, Timestamp};
 use crate::policy::retention::{GroupPosition, held_bytes};
@@ -68,6 +70,7 @@ pub(crate) struct GroupsLock {
 
 impl GroupsLock {
     pub(crate) fn take(log: &Log, mode: LockMode) -> Result<GroupsLock> {
+        log.home.require_local()?;
         let path = log.home.groups_dir();
         make_groups_dir(log)?;
         let lock = log.home.disk().lock(&path).map_err(Error::io("open", &path))?;
@@ -139,17 +142,35 @@ impl Log {
         Ok(checkpoint::read(self, group)?.map(|state| state.next))
     }
 
-    /// Makes durable what the groups say now: every checkpoint, and which there are.
-    pub(crate) fn settle_groups(&self) -> Result<()> {
-        let dir = self.home.groups_dir();
+    /// Makes durable which groups there are and what they say now; says from where on
+    /// each may read again, whatever a power cut takes back.
+    pub(crate) fn settle_groups(&self) -> Result<Vec<GroupPosition>> {
+        let mut positions = Vec::new();
         for group in self.group_names()? {
-            let path = checkpoint::path(self, &group);
-            match self.home.open(&path, Access::Read) {
-                Err(error) if error.is_not_found() => {}
-                opened => opened?.sync_data().map_err(Error::io("sync", &path))?,
+            let next = match Checkpoint::take(self, &group, Duration::ZERO) {
+                Err(Error::Busy { .. }) => self.settle_held(&group)?,
+                // Whoever takes it syncs it.
+                taken => taken?.map(|checkpoint| checkpoint.next()),
+            };
+            positions.extend(next.map(|next| GroupPosition { group, next }));
+        }
+        self.home.sync_dir(&self.home.groups_dir())?;
+        Ok(positions)
+    }
+
+    /// The same for a checkpoint that a consumer has. The consumer does not know of this
+    /// sync and may write over the newest line, so the older one counts too. If this
+    /// fails, the consumer's own sync does too.
+    fn settle_held(&self, group: &GroupName) -> Result<Option<Offset>> {
+        let path = checkpoint::path(self, group);
+        match SlotFile::<CheckpointState>::open(&self.home, &path, Access::Read) {
+            Err(error) if error.is_not_found() => Ok(None),
+            opened => {
+                let mut file = opened?;
+                file.sync()?;
+                Ok(file.states().map(|state| state.next).min())
             }
         }
-        self.home.sync_dir(&dir)
     }
 
     /// Where every group stands at `now`.
@@ -174,8 +195,11 @@ impl Log {
         now: Timestamp,
     ) -> Result<GroupStatus> {
         let waiting = match position.next < end {
-            // A checkpoint before the log start or at damage has no age to tell.
-            true => locate::append_time(self, position.next).unwrap_or_default(),
+            true => match locate::append_time(self, position.next) {
+                Err(error @ Error::Io { .. }) => return Err(error),
+                // A checkpoint before the log start or at damage has no age to tell.
+                found => found.unwrap_or_default(),
+            },
             false => None,
         };
         Ok(GroupStatus {

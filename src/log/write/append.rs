@@ -9,7 +9,9 @@
 //! ```
 
 use super::prepare::WriterState;
+use super::recover;
 use super::writer::{Appended, Writer};
+use crate::disk::Access;
 use crate::format::batch::{Codec, HEADER_LEN, MAX_BATCH, MAX_SINGLE};
 use crate::format::body::Body;
 use crate::format::codec::{Compression, compress};
@@ -96,9 +98,6 @@ impl Appender {
         body: &Body<'_>,
         now: Timestamp,
     ) -> Result<Appended> {
-        if self.failed || self.sync_failed {
-            return Err(Error::Failed);
-        }
         bound(body)?;
         // Before the lock is taken, so that nobody waits for it.
         let mut compressed = std::mem::take(&mut self.compressed);
@@ -107,12 +106,11 @@ impl Appender {
         if codec != Codec::None {
             stored = Body { codec, bytes: &compressed, ..*body };
         }
-        let appended = self.locked(|writer| {
+        let appended = self.changing(|writer| {
             writer.expect_end(expected)?;
             writer.append(&stored, now)
         });
         self.compressed = compressed;
-        self.failed = matches!(&appended, Err(error) if !error.leaves_the_log_as_it_was());
         appended
     }
 
@@ -129,17 +127,22 @@ impl Appender {
         if state.end.state().durable.offset >= captured.offset {
             return Ok(captured.offset);
         }
-        let synced = state.segment.file().sync_data();
-        let path = self.log.home.segment_path(captured.segment);
-        let failed = synced.map_err(Error::io("sync", path)).err();
-        self.sync_failed = failed.is_some();
-        self.locked(|writer| match failed {
-            None => writer.raise_durable(captured),
-            Some(error) => {
-                writer.mark_suspect();
-                Err(error)
-            }
-        })
+        if let Err(error) = state.segment.file().sync_data() {
+            self.sync_failed = true;
+            self.mark_suspect();
+            return Err(Error::io("sync", self.log.home.segment_path(captured.segment))(error));
+        }
+        self.locked(|writer| writer.raise_durable(captured))
+    }
+
+    /// Marks the end as suspect, whoever wrote it last. What that one left is not mended
+    /// first: its sync would go well, and call durable what this one's failed over.
+    fn mark_suspect(&self) {
+        if let Ok(_held) = self.lock.acquire(&self.log.home)
+            && let Ok(Some(mut end)) = self.log.open_end(Access::ReadWrite)
+        {
+            recover::mark_suspect(&mut end);
+        }
     }
 
     /// Seals the active segment, if it holds a record, and begins a new one.
@@ -147,7 +150,7 @@ impl Appender {
     /// # Errors
     /// What the disk says.
     pub fn seal(&mut self) -> Result<()> {
-        self.locked(|writer| if writer.is_empty() { Ok(()) } else { writer.roll() })
+        self.changing(|writer| if writer.is_empty() { Ok(()) } else { writer.roll() })
     }
 
     /// Seals the active segment if it is past its age.
@@ -155,7 +158,7 @@ impl Appender {
     /// # Errors
     /// What the disk says.
     pub fn seal_if_old(&mut self, now: Timestamp) -> Result<()> {
-        self.locked(|writer| if writer.is_old(now) { writer.roll() } else { Ok(()) })
+        self.changing(|writer| if writer.is_old(now) { writer.roll() } else { Ok(()) })
     }
 
     /// How many bytes of records one batch should hold at most, so that segments
@@ -173,7 +176,7 @@ impl Appender {
     fn locked<T>(&mut self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
         let _held = self.lock.acquire(&self.log.home)?;
         let current = match &self.state {
-            Some(state) => !state.end.has_changed()? && is_in_place(&self.log, state)?,
+            Some(state) => !state.end.has_changed()? && is_as_left(&self.log, state)?,
             None => false,
         };
         if !current {
@@ -182,6 +185,16 @@ impl Appender {
         }
         let Some(state) = self.state.as_mut() else { return Err(Error::Failed) };
         work(&mut Writer { log: &self.log, state })
+    }
+
+    /// The same for what changes the log, unless something failed: that is final.
+    fn changing<T>(&mut self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
+        if self.failed || self.sync_failed {
+            return Err(Error::Failed);
+        }
+        let done = self.locked(work);
+        self.failed = matches!(&done, Err(error) if !error.leaves_the_log_as_it_was());
+        done
     }
 }
 
@@ -194,10 +207,15 @@ fn bound(body: &Body<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether the segment that is open is still the one in the log's directory.
-fn is_in_place(log: &Log, state: &WriterState) -> Result<bool> {
+/// Whether the segment that is open is still the one in the log's directory and ends
+/// where it did. A writer that was killed, or failed, before it could say so in `end`
+/// may have left a batch behind: a reader may have seen it, so it stays.
+fn is_as_left(log: &Log, state: &WriterState) -> Result<bool> {
     let path = log.home.segment_path(state.segment.segment());
-    state.segment.file().is_at(&path).map_err(Error::io("look at", path))
+    let file = state.segment.file();
+    let bytes = file.size().map_err(Error::io("look at", &path))?;
+    let ends_there = bytes == state.segment.position().get();
+    Ok(ends_there && file.is_at(&path).map_err(Error::io("look at", path))?)
 }
 
 #[cfg(test)]
@@ -215,8 +233,22 @@ mod tests {
         appended.base.get()
     }
 
+    const END: &str = "/log/end";
+
     fn end_file(fixture: &Fixture) -> Vec<u8> {
-        fixture.disk.read_file(Path::new("/log/end")).unwrap()
+        fixture.disk.read_file(Path::new(END)).unwrap()
+    }
+
+    /// A writer at work, and what `end` says when another one has then done this and
+    /// was killed before it said so there.
+    fn beside_one_that_was_killed(work: impl Fn(&mut Appender)) -> (Fixture, Appender) {
+        let fixture = fixture(1 << 20);
+        let mut living = Appender::open(&fixture.log).unwrap();
+        assert_eq!(append(&mut living, "a"), 0);
+        let end = end_file(&fixture);
+        work(&mut Appender::open(&fixture.log).unwrap());
+        fixture.disk.write_file(Path::new(END), &end).unwrap();
+        (fixture, living)
     }
 
     #[test]
@@ -227,7 +259,7 @@ mod tests {
             let (mut one, mut two) =
                 (Appender::open(&fixture.log).unwrap(), Appender::open(&fixture.log).unwrap());
             assert_eq!(append(&mut one, "a"), 0);
-            let end = Path::new("/log/end");
+            let end = Path::new(END);
             crate::disk::Disk::remove_file(fixture.disk.as_ref(), end).unwrap();
             if replace {
                 fixture.disk.write_file(end, &old).unwrap();
@@ -236,5 +268,22 @@ mod tests {
             assert_eq!(append(&mut one, "c"), 2);
             assert_eq!(fixture.log.bounds().unwrap().end, Offset::new(3));
         }
+    }
+
+    #[test]
+    fn a_batch_that_a_killed_writer_left_is_not_written_over() {
+        let (fixture, mut living) = beside_one_that_was_killed(|killed| {
+            assert_eq!(append(killed, "bb"), 1);
+        });
+        assert_eq!(append(&mut living, "c"), 2);
+        assert_eq!(fixture.log.bounds().unwrap().end, Offset::new(3));
+    }
+
+    #[test]
+    fn a_segment_that_a_killed_writer_began_is_gone_on_with() {
+        let (fixture, mut living) = beside_one_that_was_killed(|killed| killed.seal().unwrap());
+        living.seal().unwrap();
+        assert_eq!(append(&mut living, "b"), 1);
+        assert_eq!(fixture.log.home.list_segments().unwrap(), [Offset::ZERO, Offset::new(1)]);
     }
 }

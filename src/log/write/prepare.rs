@@ -35,7 +35,7 @@ impl WriterState {
             return Err(damage.clone().into());
         }
         log.keep_start()?;
-        let mut end = open_end(log)?;
+        let end = open_end(log)?;
         let boot = log.home.disk().boot_id().unwrap_or_default();
         let tail = tail::find(log, end.as_ref().map(SlotFile::state), &boot)?;
         let base = tail.mark.segment;
@@ -43,19 +43,7 @@ impl WriterState {
             return Err(missing_segment(&log.home, tail.mark.offset, tail.mark.offset));
         }
         let segment = open_or_create_segment(log, &tail.mark)?;
-        if tail.torn > 0 {
-            recover::cut_torn_tail(&log.home, segment.as_ref(), &tail)?;
-        }
-        let suspect = end.as_ref().is_some_and(|end| end.state().suspect);
-        if suspect {
-            let from = tail.durable;
-            let file = log.home.open_segment(from.segment, Access::ReadWrite)?;
-            recover::rewrite_from(&log.home, log.id, file, &from)?;
-        }
-        let end = match end.take() {
-            Some(end) if tail.as_written && !suspect => end,
-            old => settle(log, old, segment.as_ref(), &tail, boot)?,
-        };
+        let end = settle(log, end, segment.as_ref(), &tail, boot)?;
         let place = Place { log: log.id, segment: base, position: Position::ZERO };
         let first = header_at(segment.as_ref(), &place)
             .map_err(Error::io("read", log.home.segment_path(base)))?;
@@ -83,20 +71,17 @@ pub(crate) fn sealed_bytes(log: &Log) -> Result<u64> {
     Ok(rows.iter().map(|facts| facts.bytes).sum())
 }
 
-/// `end` for writing, made anew if there is none or no line of it is good.
+/// `end` for writing, to be made anew if there is none.
 fn open_end(log: &Log) -> Result<Option<SlotFile<EndState>>> {
     let opened = log.open_end(Access::ReadWrite)?;
     if opened.is_none() {
-        let path = log.home.path(file_name::END);
-        log.home.tell(&Note::Rebuilt(path.clone()));
-        if log.home.exists(&path)? {
-            log.home.disk().remove_file(&path).map_err(Error::io("remove", &path))?;
-        }
+        log.home.tell(&Note::Rebuilt(log.home.path(file_name::END)));
     }
     Ok(opened)
 }
 
-/// After a walk: syncs what was found and writes it down as the end.
+/// `end` as it is, if that is what was found; else mends the log's end, makes it durable
+/// and writes it down.
 fn settle(
     log: &Log,
     end: Option<SlotFile<EndState>>,
@@ -104,14 +89,14 @@ fn settle(
     tail: &Tail,
     boot: String,
 ) -> Result<SlotFile<EndState>> {
-    let path = log.home.segment_path(tail.mark.segment);
-    segment.sync_data().map_err(Error::io("sync", path))?;
-    if tail.durable.segment != tail.mark.segment {
-        let old = log.home.open_segment(tail.durable.segment, Access::ReadWrite)?;
-        let path = log.home.segment_path(tail.durable.segment);
-        old.sync_data().map_err(Error::io("sync", path))?;
-    }
-    log.home.sync_dir(log.home.dir())?;
+    let old = end.as_ref().map(|end| end.state().clone());
+    // Without `end` nothing is known of syncs that failed.
+    let suspect = old.as_ref().is_none_or(|old| old.suspect);
+    let mut end = match end {
+        Some(end) if tail.as_written && !suspect => return Ok(end),
+        end => end,
+    };
+    mend(log, end.as_mut(), segment, tail, suspect)?;
     let state = EndState {
         log: log.id,
         boot,
@@ -122,16 +107,44 @@ fn settle(
         suspect: false,
     };
     let path = log.home.path(file_name::END);
-    match end {
+    let end = match end {
         Some(mut end) => {
             end.store(state)?;
-            Ok(end)
+            end
         }
         None => {
             SlotFile::create(&log.home, &path, &state)?;
-            SlotFile::open(&log.home, &path, Access::ReadWrite)
+            SlotFile::open(&log.home, &path, Access::ReadWrite)?
         }
+    };
+    if let Some(lost) = old.and_then(|old| tail.lost(&log.home, &old)) {
+        log.home.tell(&lost);
     }
+    Ok(end)
+}
+
+/// Mends the end of the log and makes durable what is left. If that sync fails, `end`
+/// says so: a later one would prove nothing.
+fn mend(
+    log: &Log,
+    end: Option<&mut SlotFile<EndState>>,
+    segment: &dyn DiskFile,
+    tail: &Tail,
+    suspect: bool,
+) -> Result<()> {
+    let base = tail.mark.segment;
+    if tail.torn > 0 {
+        recover::cut_torn_tail(&log.home, segment, tail)?;
+    }
+    if suspect {
+        let file = log.home.open_segment(base, Access::ReadWrite)?;
+        recover::rewrite(&log.home, log.id, file, tail)?;
+    }
+    if let Err(error) = segment.sync_data() {
+        end.into_iter().for_each(recover::mark_suspect);
+        return Err(Error::io("sync", log.home.segment_path(base))(error));
+    }
+    log.home.sync_dir(log.home.dir())
 }
 
 /// The active segment, its name durable: a process may have been killed between

@@ -1,7 +1,11 @@
 //! A writer that holds the append lock, the end of the log known and whole: it
 //! appends, raises the durable mark, and begins new segments.
 
+use std::io::ErrorKind;
+
 use super::prepare::{WriterState, create_segment, sealed_bytes};
+use super::recover;
+use crate::disk::{Access, DiskFile};
 use crate::format::body::Body;
 use crate::format::index_entry::IndexEntry;
 use crate::format::state::{EndState, Mark};
@@ -118,18 +122,12 @@ impl Writer<'_> {
         Ok(captured.offset)
     }
 
-    /// Tells the next writer, as well as it can, that a sync failed.
-    pub(crate) fn mark_suspect(&mut self) {
-        let suspect = EndState { suspect: true, ..self.state.end.state().clone() };
-        let _ = self.state.end.store(suspect);
-    }
-
     /// Seals the active segment and begins the next one.
     pub(crate) fn roll(&mut self) -> Result<()> {
         let sealed = self.sealed_facts();
         let path = self.log.home.segment_path(sealed.base);
         if let Err(error) = self.state.segment.file().sync_data() {
-            self.mark_suspect();
+            recover::mark_suspect(&mut self.state.end);
             return Err(Error::io("sync", path)(error));
         }
         let written = self.state.end.state().written;
@@ -137,7 +135,7 @@ impl Writer<'_> {
         // Should this process be killed before it adds the segment, nobody trusts the table.
         let complete =
             table_file::current(self.log)?.is_some() && table_file::invalidate(self.log).is_ok();
-        let file = create_segment(self.log, sealed.next)?;
+        let file = begin_segment(self.log, sealed.next)?;
         let index = index_upkeep::for_writer(self.log, sealed.next, Position::ZERO);
         let beginning = Mark::beginning_of(sealed.next);
         let old = self.state.end.state();
@@ -179,4 +177,21 @@ impl Writer<'_> {
             state: SegmentState::Sealed,
         }
     }
+}
+
+/// The next segment, its name durable. One that is there already and empty was left by
+/// a writer that was killed before it could say so in `end`.
+fn begin_segment(log: &Log, base: Offset) -> Result<Box<dyn DiskFile>> {
+    let created = create_segment(log, base);
+    let Err(Error::Io { source, .. }) = &created else { return created };
+    if source.kind() != ErrorKind::AlreadyExists {
+        return created;
+    }
+    let file = log.home.open_segment(base, Access::ReadWrite)?;
+    let bytes = file.size().map_err(Error::io("look at", log.home.segment_path(base)))?;
+    if bytes > 0 {
+        return created;
+    }
+    log.home.sync_dir(log.home.dir())?;
+    Ok(file)
 }

@@ -3,19 +3,11 @@
 use std::io::Write;
 use std::time::Duration;
 
-use crate::sandbox::{Piped, Sandbox, rounds, wait_until};
+use crate::sandbox::{Piped, Sandbox, peak_memory, rounds, wait_until};
 
 /// What `produce` and `consume` may take at their peak.
 const MOST: u64 = 32 << 20;
 const LATE: Duration = Duration::from_secs(600);
-
-/// The most memory that a running process has had, in bytes.
-fn peak(process: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
-    kib * 1024
-}
 
 /// A mebibyte of lines, most of them around a hundred bytes long.
 fn mebibyte() -> Vec<u8> {
@@ -33,7 +25,7 @@ fn produce_and_weigh(sandbox: &Sandbox, mebibytes: u64) -> u64 {
     let stdin = produce.child().stdin.as_mut().unwrap();
     (0..mebibytes).for_each(|_| stdin.write_all(&block).unwrap());
     wait_until(LATE, "all is appended", || sandbox.end() == records);
-    let peak = peak(produce.id());
+    let peak = peak_memory(produce.id());
     produce.close_stdin();
     assert!(produce.ends_within(LATE).success());
     peak
@@ -47,7 +39,7 @@ fn consume_and_weigh(sandbox: &Sandbox, options: &str, bytes: u64) -> u64 {
         taken += consume.take_some(1 << 20).len() as u64;
     }
     assert_eq!((taken, consume.err()), (bytes, String::new()));
-    peak(consume.id())
+    peak_memory(consume.id())
 }
 
 #[test]

@@ -3,13 +3,11 @@
 //! The second half of H074 (a sealed segment replaced by compaction) waits for
 //! `gc --compact`.
 
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::sandbox::{
-    A_SECOND, Background, Expect, SECOND, Sandbox, binary, find_program, rounds, skip, status,
-    wait_until, want,
+    A_SECOND, Background, Expect, SECOND, Sandbox, Strace, rounds, status, wait_until, want,
 };
 
 fn follows_line_by_line(sandbox: &Sandbox, follower: &Background) {
@@ -83,37 +81,16 @@ fn h073_a_follower_ends_at_its_count_and_at_its_timeout() {
     assert!([want(11, 12), want(12, 13)].contains(&String::from_utf8(follower.out()).unwrap()));
 }
 
-/// The command under strace, whose watches on files all fail as this error.
-fn without_file_events(sandbox: &Sandbox, error: &str) -> Option<Command> {
-    let strace = find_program("strace")?;
-    let works = Command::new(&strace)
-        .args(["-o", "/dev/null", "/bin/true"])
-        .output()
-        .unwrap()
-        .status
-        .success();
-    works.then(|| {
-        let mut command = Command::new(strace);
-        command.env_clear().arg("-f").arg("-o").arg(sandbox.path("strace"));
-        command.args([
-            "-e",
-            &format!("inject=inotify_init,inotify_init1,inotify_add_watch:error={error}"),
-        ]);
-        // Should strace be killed, the follower ends by its timeout.
-        command.arg(binary()).arg("consume").arg(sandbox.log()).args(["-f", "--timeout", "30s"]);
-        command
-    })
-}
-
 #[test]
 fn h074_a_follower_works_without_file_events() {
+    let Some(strace) = Strace::find("h074") else { return };
     for error in ["ENOSPC", "EMFILE", "ENOSYS"] {
         let sandbox = Sandbox::with_config("segment-size=512");
-        let Some(command) = without_file_events(&sandbox, error) else {
-            return skip("h074", "strace is not installed, or may not trace");
-        };
         sandbox.mk1(20);
-        let follower = sandbox.spawn("follower", command);
+        let fault = format!("inotify_init,inotify_init1,inotify_add_watch:error={error}");
+        // Should strace be killed, the follower ends by its timeout.
+        let follower = sandbox.command("consume -f --timeout 30s");
+        let follower = sandbox.spawn("follower", strace.inject(&sandbox, &fault, &follower));
         follower.prints_within(5 * SECOND, want(1, 20));
         for n in 2..=4 {
             sandbox.produce("--batch-records 1", want(n * 10 + 1, n * 10 + 10));

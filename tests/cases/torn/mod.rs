@@ -1,5 +1,6 @@
 //! TORN: torn writes, cut or zero-filled tails, recovery after a crash.
 
+mod killed;
 mod recovery;
 mod tail;
 

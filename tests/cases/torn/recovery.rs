@@ -1,4 +1,4 @@
-//! H004 to H008: what writers, readers and followers do about it.
+//! H005 to H008: what writers, readers and followers do about it.
 
 use std::fs;
 use std::path::Path;
@@ -8,63 +8,9 @@ use rustix::process::Signal;
 
 use super::unclosed_100;
 use crate::sandbox::{
-    Expect, Outcome, Random, SECOND, Sandbox, Unclosed, append_bytes, batch_of, copy_tree, cut,
-    lines, offsets, rounds, same_bytes, status, want,
+    Expect, Outcome, SECOND, Sandbox, Unclosed, append_bytes, batch_of, copy_tree, cut, lines,
+    offsets, rounds, same_bytes, status, want,
 };
-
-/// One process counts on slowly from the log end and is killed in mid-run: the
-/// value of each record is its offset, in this round and in all before.
-fn count_until_killed(sandbox: &Sandbox, random: &mut Random, sync: &str) -> Vec<u64> {
-    let next = sandbox.all().outcome().stdout.iter().filter(|&&byte| byte == b'\n').count();
-    let command = sandbox.command(&format!("produce --receipt --sync {sync}"));
-    let mut producer = sandbox.spawn("producer", command);
-    let mut stdin = producer.child().stdin.take().unwrap();
-    let counter = std::thread::spawn(move || {
-        (next..)
-            .take_while(|n| {
-                std::io::Write::write_all(&mut stdin, format!("{n}\n").as_bytes()).is_ok()
-            })
-            .for_each(|_| std::thread::sleep(Duration::from_micros(300)));
-    });
-    std::thread::sleep(Duration::from_millis(random.between(1, 50)));
-    producer.kill();
-    counter.join().unwrap();
-    offsets(&String::from_utf8(producer.out()).unwrap())
-}
-
-fn every_killed_producer_keeps_what_it_acknowledged(settings: &str, sync: &str, seed: u64) {
-    let sandbox = Sandbox::with_config(settings);
-    let mut random = Random(seed);
-    for round in 0..rounds(40, 500) {
-        let acknowledged = count_until_killed(&sandbox, &mut random, sync);
-        assert!(
-            acknowledged.is_sorted_by(|a, b| a + 1 == *b),
-            "round {round}: receipts without a gap"
-        );
-        let all = sandbox.all().outcome().succeeded();
-        assert!(all.errors().is_empty() && all.notes().len() <= 1, "round {round}: {all}");
-        let stored = offsets(&all.text());
-        assert!(
-            stored.iter().copied().eq(0..stored.len() as u64),
-            "round {round}: no gap, nothing twice"
-        );
-        assert!(
-            acknowledged.last() < Some(&(stored.len() as u64)),
-            "round {round}: {acknowledged:?}"
-        );
-    }
-    assert!(sandbox.end() > 0, "the kills came in mid-run");
-}
-
-#[test]
-fn h004_what_a_killed_producer_acknowledged_is_there() {
-    every_killed_producer_keeps_what_it_acknowledged("segment-size=64M", "each", 4);
-}
-
-#[test]
-fn h004_what_a_killed_producer_acknowledged_is_there_across_rolls() {
-    every_killed_producer_keeps_what_it_acknowledged("segment-size=512", "1s", 44);
-}
 
 #[test]
 fn h005_the_end_of_the_log_does_not_count_a_torn_record() {

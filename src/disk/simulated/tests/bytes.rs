@@ -29,6 +29,8 @@ fn unsynced_bytes_are_kept_by_keep_all_and_gone_by_drop_all() {
     write(file.as_ref(), b"new!", 0);
     assert_eq!(content(&disk, "/f", CrashStyle::KeepAll), Some(b"new!".to_vec()));
     assert_eq!(content(&disk, "/f", CrashStyle::DropAll), Some(b"old".to_vec()));
+    assert_eq!(content(&disk, "/f", CrashStyle::BytesOnly), Some(b"new!".to_vec()));
+    assert_eq!(content(&disk, "/f", CrashStyle::NamesOnly), Some(b"old".to_vec()));
     let seen = contents(&disk, "/f", RANDOM);
     assert!(seen.contains(&Some(b"new!".to_vec())) && seen.contains(&Some(b"old".to_vec())));
 }
@@ -102,6 +104,21 @@ fn a_length_without_its_bytes_reads_as_zeros_or_is_lost_too() {
         filled(&[(b'a', 512), (b'b', 1024)]),
     ];
     assert_eq!(seen, expected.into());
+}
+
+#[test]
+fn a_length_without_its_bytes_may_read_as_those_of_another_file() {
+    let (disk, file) = with_file(b"");
+    disk.write_file(path("/other"), &[b'o'; 2048]).unwrap();
+    write(file.as_ref(), &[b'b'; 1024], 0);
+    end_of_write(&disk);
+    let seen = contents(&disk, "/f", CrashStyle::Stale { sector: 512 });
+    for left in [[(b'o', 512), (b'b', 512)], [(b'b', 512), (b'o', 512)], [(b'o', 512), (b'o', 0)]] {
+        assert!(seen.contains(&filled(&left)), "{left:?}");
+    }
+    file.sync_data().unwrap();
+    let synced = contents(&disk, "/f", CrashStyle::Stale { sector: 512 });
+    assert_eq!(synced, [filled(&[(b'b', 1024)])].into());
 }
 
 #[test]

@@ -21,6 +21,17 @@ fn unsynced_names_survive_each_alone() {
 }
 
 #[test]
+fn names_and_bytes_survive_without_each_other() {
+    let (disk, file) = super::with_file(b"old");
+    super::write(file.as_ref(), b"new", 0);
+    put(&disk, "/g", b"g");
+    let left = |style| (content(&disk, "/f", style), content(&disk, "/g", style));
+    let bytes = |text: &str| Some(text.as_bytes().to_vec());
+    assert_eq!(left(CrashStyle::NamesOnly), (bytes("old"), bytes("")));
+    assert_eq!(left(CrashStyle::BytesOnly), (bytes("new"), None));
+}
+
+#[test]
 fn a_removed_name_may_come_back_until_the_directory_is_synced() {
     let disk = SimulatedDisk::new();
     disk.write_file(path("/a"), b"bytes").unwrap();
