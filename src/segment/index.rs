@@ -90,16 +90,20 @@ impl Index {
         position.since(last) >= INDEX_INTERVAL
     }
 
-    /// Adds an entry at the end.
+    /// Adds those of `entries`, in order, that the index [`wants`](Self::wants).
     ///
     /// # Errors
     /// [`IndexError::Io`]
-    pub fn push(&mut self, entry: IndexEntry) -> Result<(), IndexError> {
-        let bytes = entry.encode(self.of, self.entries);
-        write_all(self.file.as_ref(), &[&bytes], self.entries * ENTRY_LEN as u64)?;
-        self.entries += 1;
-        self.last = Some(entry);
-        Ok(())
+    pub fn push_wanted(&mut self, entries: &[IndexEntry]) -> Result<(), IndexError> {
+        let (at, mut bytes) = (self.entries * ENTRY_LEN as u64, Vec::new());
+        for entry in entries {
+            if self.wants(entry.position) {
+                bytes.extend_from_slice(&entry.encode(self.of, self.entries));
+                self.entries += 1;
+                self.last = Some(*entry);
+            }
+        }
+        Ok(write_all(self.file.as_ref(), &[&bytes], at)?)
     }
 
     /// Drops the entries at or after `position`, where the segment ends.

@@ -74,7 +74,36 @@ impl SegmentWriter {
     /// # Errors
     /// Those of the disk. What was written in part is cut off again.
     pub fn append(&mut self, batch: &NewBatch<'_>) -> io::Result<Position> {
-        let place = Place { log: self.log, segment: self.segment, position: self.position };
+        let begin = self.position;
+        self.append_all(std::slice::from_ref(batch)).map(|()| begin)
+    }
+
+    /// Writes batches that follow one another, in one go.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append); then none of them is there.
+    pub fn append_all(&mut self, batches: &[NewBatch<'_>]) -> io::Result<()> {
+        let begin = self.position;
+        let mut end = begin;
+        let mut headers = Vec::with_capacity(batches.len());
+        for batch in batches {
+            headers.push(self.header_at(end, batch)?);
+            end = end + SegmentWriter::batch_len(&batch.body);
+        }
+        let bodies = batches.iter().map(|batch| batch.body.bytes);
+        let parts = headers.iter().zip(bodies).flat_map(|(header, body)| [&header[..], body]);
+        let parts: Vec<&[u8]> = parts.collect();
+        if let Err(error) = write_all(self.file(), &parts, begin.get()) {
+            // If even this fails, the rest is a torn tail that the next writer sets aside.
+            let _ = self.file.set_len(begin.get());
+            return Err(error);
+        }
+        self.position = end;
+        self.begin_write_back();
+        Ok(())
+    }
+
+    fn header_at(&self, position: Position, batch: &NewBatch<'_>) -> io::Result<[u8; HEADER_LEN]> {
         let length = u32::try_from(batch.body.bytes.len())
             .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         let header = Header {
@@ -89,21 +118,16 @@ impl SegmentWriter {
             raw: batch.body.raw,
             body_crc: crc32fast::hash(batch.body.bytes),
         };
-        let header = header
-            .encode(&place)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        let begin = self.position;
-        if let Err(error) = write_all(self.file(), &[&header, batch.body.bytes], begin.get()) {
-            // If even this fails, the rest is a torn tail that the next writer sets aside.
-            let _ = self.file.set_len(begin.get());
-            return Err(error);
-        }
-        self.position = begin + SegmentWriter::batch_len(&batch.body);
+        let place = Place { log: self.log, segment: self.segment, position };
+        header.encode(&place).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+    }
+
+    /// Sends to the disk what has gathered, so that the next sync is short.
+    fn begin_write_back(&mut self) {
         let waiting = self.position.since(self.written_back);
         if waiting >= WRITE_BACK {
             self.file.begin_write_back(self.written_back.get(), waiting);
             self.written_back = self.position;
         }
-        Ok(begin)
     }
 }

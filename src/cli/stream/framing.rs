@@ -1,13 +1,15 @@
 //! Cutting input into records: what lies between delimiters, nothing trimmed,
 //! nothing split. With newlines the read buffer is itself the batch's body.
 
+use std::ops::Range;
+
 use memchr::memmem::Finder;
 
 use crate::format::batch::Layout;
 use crate::format::body::{self, Body};
 
-/// What is read at once.
-const READ_SIZE: usize = 256 << 10;
+/// What is read at once: a few batches, and less than a core's cache.
+const READ_SIZE: usize = 512 << 10;
 
 /// A record larger than the log takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,12 +111,28 @@ impl Framer {
         self.pending() >= self.limits.bytes
     }
 
-    /// The next lines as one body, straight from the buffer; `None` if there is no
-    /// whole one. Only where a newline is the delimiter.
+    /// The next lines as bodies of batches, straight from the buffer: all that are whole,
+    /// or with `full` only those that fill a batch. Only where a newline is the delimiter.
     ///
     /// # Errors
-    /// [`Oversize`] if the next line is too large; all before it was given.
-    pub fn lines(&mut self) -> Result<Option<Body<'_>>, Oversize> {
+    /// [`Oversize`] if the first line that was not given is too large.
+    pub fn lines(&mut self, full: bool) -> Result<Vec<Body<'_>>, Oversize> {
+        let mut cuts = Vec::new();
+        while !full || self.is_full() {
+            match self.next_lines() {
+                Ok(Some(cut)) => cuts.push(cut),
+                Ok(None) => break,
+                // Met again once what comes before it is appended.
+                Err(_) if !cuts.is_empty() => break,
+                Err(oversize) => return Err(oversize),
+            }
+        }
+        let body = |(lines, records)| Body::plain(Layout::Lines, records, &self.buffer[lines]);
+        Ok(cuts.into_iter().map(body).collect())
+    }
+
+    /// Where the lines of the next batch lie, and how many there are.
+    fn next_lines(&mut self) -> Result<Option<(Range<usize>, u32)>, Oversize> {
         let waiting = &self.buffer[self.start..self.end];
         let within = &waiting[..waiting.len().min(self.limits.bytes)];
         let mut length = match memchr::memrchr(b'\n', within) {
@@ -131,13 +149,13 @@ impl Framer {
             length = body::lines_len(&waiting[..length], self.limits.records as u64);
         }
         length = self.lines_within_limit(&waiting[..length])?;
-        let begin = self.start;
-        let lines = &self.buffer[begin..begin + length];
-        let records = u32::try_from(body::count_lines(lines)).unwrap_or(u32::MAX);
+        let lines = self.start..self.start + length;
+        let records = u32::try_from(body::count_lines(&self.buffer[lines.clone()]));
+        let records = records.unwrap_or(u32::MAX);
         self.start += length;
         self.searched = 0;
         self.given += u64::from(records);
-        Ok(Some(Body::plain(Layout::Lines, records, lines)))
+        Ok(Some((lines, records)))
     }
 
     /// The next record's bytes; `None` if there is no whole one.
@@ -266,7 +284,7 @@ mod tests {
             }
             return;
         }
-        while let Some(batch) = framer.lines().unwrap() {
+        for batch in framer.lines(false).unwrap() {
             let lines = batch.bytes.strip_suffix(b"\n").unwrap();
             let before = values.len();
             values.extend(lines.split(|&byte| byte == b'\n').map(<[u8]>::to_vec));
@@ -317,8 +335,8 @@ mod tests {
         let input = [&b"a\nb\n"[..], &b"x".repeat(1001), b"\nc\n"].concat();
         framer.room()[..input.len()].copy_from_slice(&input);
         framer.filled(input.len());
-        assert_eq!(framer.lines().unwrap().unwrap().bytes, b"a\nb\n");
-        let refused = framer.lines().unwrap_err();
+        assert_eq!(framer.lines(false).unwrap()[0].bytes, b"a\nb\n");
+        let refused = framer.lines(false).unwrap_err();
         assert_eq!(refused, Oversize { line: 3, seen: 1001, whole: true });
     }
 

@@ -23,6 +23,15 @@ use crate::model::Offset;
 /// How far a record that is too large is read to tell its size.
 const LONGEST_MEASURED: u64 = 1 << 30;
 
+/// Which of the records that wait are appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// Those that make a batch as large as it may be.
+    FullBatches,
+    /// All.
+    All,
+}
+
 /// Appends what inputs hold.
 #[derive(Debug)]
 pub struct Producer<'a> {
@@ -143,15 +152,13 @@ impl<'a> Producer<'a> {
         let mut more = false;
         loop {
             if let Some(signal) = self.signals.caught() {
-                self.append_waiting(input)?;
+                self.append(input, Wanted::All)?;
                 bail!(signal);
             }
-            // Go on reading only while there is more at once and room for it.
-            more = more
-                && !self.framer.is_full()
-                && input.is_ready(&self.signals, Some(Duration::ZERO))?;
+            // While there is more at once, only what fills a batch is appended.
+            more = more && input.is_ready(&self.signals, Some(Duration::ZERO))?;
+            self.append(input, if more { Wanted::FullBatches } else { Wanted::All })?;
             if !more {
-                self.append_waiting(input)?;
                 self.sync_if_due()?;
                 if !input.is_ready(&self.signals, self.until_sync())? {
                     continue;
@@ -160,7 +167,7 @@ impl<'a> Producer<'a> {
             let read = input.read(self.framer.room())?;
             if read == 0 {
                 self.framer.end_input();
-                return self.append_waiting(input);
+                return self.append(input, Wanted::All);
             }
             self.framer.filled(read);
             self.progress.add(read as u64);
@@ -168,23 +175,21 @@ impl<'a> Producer<'a> {
         }
     }
 
-    /// Appends all whole records that wait.
-    fn append_waiting(&mut self, input: &Input) -> Result<()> {
+    /// Appends whole records that wait.
+    fn append(&mut self, input: &Input, wanted: Wanted) -> Result<()> {
         if !self.shape.is_plain() || !self.framer.cuts_lines() {
-            return self.append_shaped(input);
+            return self.append_shaped(input, wanted);
         }
         loop {
-            match self.framer.lines() {
-                Ok(None) => return Ok(()),
-                Ok(Some(body)) => {
-                    let appended = append(
-                        &mut self.appender,
-                        &mut self.policy.expected_end,
-                        &body,
-                        self.session,
-                    )?;
+            match self.framer.lines(wanted == Wanted::FullBatches) {
+                Ok(bodies) if bodies.is_empty() => return Ok(()),
+                Ok(bodies) => {
+                    let expected = &mut self.policy.expected_end;
+                    let appended = append(&mut self.appender, expected, &bodies, self.session)?;
                     if self.policy.tee.is_some() {
-                        print(&mut self.output, &mut self.muted, body.bytes, &self.signals)?;
+                        for body in &bodies {
+                            print(&mut self.output, &mut self.muted, body.bytes, &self.signals)?;
+                        }
                     }
                     self.appended(appended)?;
                 }
@@ -194,7 +199,7 @@ impl<'a> Producer<'a> {
     }
 
     /// The same for records that are more than lines.
-    fn append_shaped(&mut self, input: &Input) -> Result<()> {
+    fn append_shaped(&mut self, input: &Input, wanted: Wanted) -> Result<()> {
         loop {
             let limits = self.framer.limits();
             let full =
@@ -203,6 +208,7 @@ impl<'a> Producer<'a> {
                 self.append_gathered()?;
             }
             match self.framer.record() {
+                Ok(None) if wanted == Wanted::FullBatches => return Ok(()),
                 Ok(None) => return self.append_gathered(),
                 Ok(Some(piece)) => {
                     let room = limits.bytes.saturating_sub(self.gathered.size());
@@ -233,7 +239,7 @@ impl<'a> Producer<'a> {
         let (layout, bytes) = self.gathered.body();
         let body = Body::plain(layout, records, bytes);
         let expected = &mut self.policy.expected_end;
-        let appended = append(&mut self.appender, expected, &body, self.session)?;
+        let appended = append(&mut self.appender, expected, &[body], self.session)?;
         if let Some(delimiter) = &self.policy.tee {
             let values = self.gathered.contents();
             let values = values.iter().map(|record| record.value.unwrap_or_default());
@@ -356,17 +362,17 @@ impl<'a> Producer<'a> {
     }
 }
 
-/// Appends one batch, if the log ends where it is expected to.
+/// Appends batches, if the log ends where it is expected to.
 fn append(
     appender: &mut Appender,
     expected_end: &mut Option<Offset>,
-    body: &Body<'_>,
+    bodies: &[Body<'_>],
     session: &Session,
 ) -> Result<Appended> {
     let now = session.now()?;
     let appended = match *expected_end {
-        Some(expected) => appender.append_if_end(expected, body, now)?,
-        None => appender.append(body, now)?,
+        Some(expected) => appender.append_if_end(expected, bodies, now)?,
+        None => appender.append_all(bodies, now)?,
     };
     *expected_end = expected_end.map(|_| appended.next);
     Ok(appended)

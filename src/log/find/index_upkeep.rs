@@ -91,10 +91,8 @@ fn fill(
     while reader.position() < end {
         let position = reader.position();
         let Some(header) = reader.skip_if(|_| true)? else { break };
-        if index.wants(position) {
-            let time = header.append_time;
-            index.push(IndexEntry { offset: header.base, position, time })?;
-        }
+        let time = header.append_time;
+        index.push_wanted(&[IndexEntry { offset: header.base, position, time }])?;
     }
     Ok(index)
 }

@@ -41,23 +41,58 @@ impl Writer<'_> {
         }
     }
 
-    pub(crate) fn append(&mut self, body: &Body<'_>, now: Timestamp) -> Result<Appended> {
-        let bytes = SegmentWriter::batch_len(body);
+    /// Appends `bodies` as one batch each, in a row.
+    pub(crate) fn append(&mut self, bodies: &[Body<'_>], now: Timestamp) -> Result<Appended> {
         let now = now.max(self.state.end.state().time);
-        self.check_room(bytes)?;
-        if must_roll(&self.active(), bytes, now, &self.limits()) {
-            self.roll()?;
-        }
+        self.check_room(bodies.iter().map(SegmentWriter::batch_len).sum())?;
         let base = self.state.end.state().written.offset;
-        let next = base.forward(u64::from(body.records)).ok_or(Error::Failed)?;
-        let synced = self.state.end.state().durable.offset;
-        let batch = NewBatch { base, next, synced, time: now, body: *body };
+        let mut rest = bodies;
+        while !rest.is_empty() {
+            let (here, later) = rest.split_at(self.count_fitting(rest, now));
+            match here.is_empty() {
+                true => self.roll()?,
+                false => self.append_here(here, now)?,
+            }
+            rest = later;
+        }
+        Ok(Appended { base, next: self.state.end.state().written.offset })
+    }
+
+    /// How many of `bodies` the active segment takes before it is to be rolled.
+    fn count_fitting(&self, bodies: &[Body<'_>], now: Timestamp) -> usize {
+        let mut active = self.active();
+        let fits = |body: &&Body<'_>| {
+            let bytes = SegmentWriter::batch_len(body);
+            let fits = !must_roll(&active, bytes, now, &self.limits());
+            active.bytes += bytes;
+            fits
+        };
+        bodies.iter().take_while(fits).count()
+    }
+
+    /// Appends `bodies` to the active segment.
+    fn append_here(&mut self, bodies: &[Body<'_>], now: Timestamp) -> Result<()> {
+        let end = self.state.end.state();
+        let (mut next, synced) = (end.written.offset, end.durable.offset);
+        let mut batches = Vec::with_capacity(bodies.len());
+        for body in bodies {
+            let base = next;
+            next = base.forward(u64::from(body.records)).ok_or(Error::Failed)?;
+            batches.push(NewBatch { base, next, synced, time: now, body: *body });
+        }
         let path = self.log.home.segment_path(self.state.segment.segment());
-        let begin = self.state.segment.append(&batch).map_err(Error::io("write", path))?;
-        self.write_end(begin, next, now)?;
+        let mut begin = self.state.segment.position();
+        self.state.segment.append_all(&batches).map_err(Error::io("write", path))?;
+        let mut last = begin;
+        let mut entries = Vec::with_capacity(batches.len());
+        for batch in &batches {
+            entries.push(IndexEntry { offset: batch.base, position: begin, time: now });
+            (last, begin) = (begin, begin + SegmentWriter::batch_len(&batch.body));
+        }
+        self.write_end(last, next, now)?;
         self.state.first_time.get_or_insert(now);
-        self.add_to_index(IndexEntry { offset: base, position: begin, time: now });
-        Ok(Appended { base, next })
+        self.add_to_index(&entries);
+        Ok(())
     }
 
     pub(crate) fn is_old(&self, now: Timestamp) -> bool {
@@ -104,10 +139,9 @@ impl Writer<'_> {
     }
 
     /// A failure here costs a later look-up time; the next writer fills it in.
-    fn add_to_index(&mut self, entry: IndexEntry) {
+    fn add_to_index(&mut self, entries: &[IndexEntry]) {
         if let Some(index) = &mut self.state.index
-            && index.wants(entry.position)
-            && index.push(entry).is_err()
+            && index.push_wanted(entries).is_err()
         {
             self.state.index = None;
         }
