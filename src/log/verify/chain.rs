@@ -43,13 +43,15 @@ pub(crate) struct Chain {
     pub strangers: Vec<Offset>,
     /// The torn tail: where it begins and how long it is.
     pub torn: Option<(Position, u64)>,
+    /// The log start.
+    pub start: Offset,
     /// Where the log ends, or should.
     pub end: Offset,
 }
 
 impl Chain {
-    /// Checks every segment of `bases` from the log start on. `tail` is the end of the log as it was found after
-    /// those were listed.
+    /// Checks every segment of `bases` from the log start on. `tail` is the end of the log
+    /// as it was found after those were listed.
     pub(crate) fn check(
         log: &Log,
         start: Offset,
@@ -58,8 +60,8 @@ impl Chain {
         end: Option<&EndState>,
         watch: &mut dyn FnMut(u64),
     ) -> Result<Chain> {
-        let mut chain =
-            Chain { stretches: Vec::new(), strangers: Vec::new(), torn: None, end: start };
+        let (stretches, strangers) = (Vec::new(), Vec::new());
+        let mut chain = Chain { stretches, strangers, torn: None, start, end: start };
         for base in bases.iter().copied().filter(|&base| base >= start) {
             let length = match tail {
                 // What comes behind it is being appended, or torn.

@@ -90,7 +90,8 @@ pub(crate) fn of_the_groups(log: &Log, bounds: &Bounds) -> Result<Vec<Finding>> 
                 Err(Error::OutOfRange(OutOfRange::Checkpoint { next, start, .. }))
                     if next < start => {}
                 Err(error @ Error::OutOfRange(_)) => told(Kind::Checkpoint, error.to_string()),
-                Err(Error::Damage(_)) | Ok(()) => {}
+                // What can't be compared because of other damage is no fault of its own.
+                Err(Error::Damage(_) | Error::Unreadable { .. }) | Ok(()) => {}
                 Err(error) => return Err(error),
             },
         }
