@@ -62,7 +62,11 @@ impl Chain {
     ) -> Result<Chain> {
         let (stretches, strangers) = (Vec::new(), Vec::new());
         let mut chain = Chain { stretches, strangers, torn: None, start, end: start };
-        for base in bases.iter().copied().filter(|&base| base >= start) {
+        let mut start = start;
+        for &base in bases {
+            if base < start {
+                continue;
+            }
             let length = match tail {
                 // What comes behind it is being appended, or torn.
                 Ending::Found(tail) if tail.mark.segment == base => Some(tail.mark.position),
@@ -75,7 +79,8 @@ impl Chain {
                 chain.add(stretch, is_known);
             } else {
                 // gc removed it meanwhile, and moved the log start before that.
-                chain.end = log.start()?;
+                start = log.start()?;
+                chain.end = chain.end.max(start);
             }
         }
         match tail {
