@@ -1,5 +1,5 @@
 //! What a crash leaves of files that were being made: they have names that nobody
-//! reads. Whoever makes one in the log's directory holds the append lock, or that of
+//! reads. Whoever makes one in the log's directory or in `quarantine/` holds the append lock, or that of
 //! `groups/` alone; in `groups/` everyone holds that one, shared at least. So who has
 //! both looks at nothing but leftovers.
 
@@ -19,12 +19,15 @@ impl Log {
     /// Removes them; the lock of `groups/` is taken alone.
     pub(crate) fn remove_leftovers(&self, _alone: &GroupsLock) -> Result<()> {
         remove_all(&self.home, &self.home.groups_dir())?;
-        if temporaries(&self.home, self.home.dir())?.is_empty() {
+        let (dir, quarantine) = (self.home.dir(), self.home.path(file_name::QUARANTINE));
+        let has_some = |dir: &Path| Ok::<_, Error>(!temporaries(&self.home, dir)?.is_empty());
+        if !has_some(dir)? && !has_some(&quarantine)? {
             return Ok(());
         }
         let lock = AppendLock::of(&self.home)?;
         let _held = lock.acquire(&self.home)?;
-        remove_all(&self.home, self.home.dir())?;
+        remove_all(&self.home, &quarantine)?;
+        remove_all(&self.home, dir)?;
         // It names the directory as it was before; derived, so that failing costs time only.
         let _ = table_file::refresh(self);
         Ok(())
@@ -45,7 +48,10 @@ fn remove_all(home: &Home, dir: &Path) -> Result<()> {
 
 /// The files in `dir` under a name for what is being made.
 fn temporaries(home: &Home, dir: &Path) -> Result<Vec<PathBuf>> {
-    let names = home.disk().list(dir).map_err(Error::io("list", dir))?;
+    let names = match home.disk().list(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        names => names.map_err(Error::io("list", dir))?,
+    };
     let ours = names.iter().filter(|name| file_name::is_temporary(name));
     let mut files = Vec::new();
     for path in ours.map(|name| dir.join(name)) {

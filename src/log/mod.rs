@@ -55,6 +55,7 @@ use crate::format::state::{EndState, StartState};
 use crate::model::{LogId, Offset, Start, Timestamp};
 use files::lock::AppendLock;
 use files::slot_file::SlotFile;
+use find::last;
 use find::locate;
 use find::table::SegmentTable;
 use find::tail::{self, Tail};
@@ -170,7 +171,7 @@ impl Log {
             Start::Earliest => bounds.start,
             Start::Latest => bounds.end,
             Start::At(offset) => offset,
-            Start::Last(records) => bounds.end.back(records).max(bounds.start),
+            Start::Last(records) => last::offset_of_last(self, records, &bounds)?,
             Start::AfterStart(records) => bounds.start.forward(records).unwrap_or(Offset::MAX),
             Start::Time(time) => self.first_at(time, &bounds)?,
         };

@@ -98,19 +98,23 @@ impl Reader {
             Some(reader) => Place::In(reader),
             None => Place::Before(offset),
         };
-        let mut reader = Reader {
+        let mut reader = Reader { table: Some(table), ..Reader::at(log, place, offset) };
+        reader.find_bound();
+        Ok(reader)
+    }
+
+    pub(super) fn at(log: &Log, place: Place, from: Offset) -> Reader {
+        Reader {
             log: log.clone(),
             place,
-            from: offset,
+            from,
             bound: None,
-            table: Some(table),
+            table: None,
             told_of_torn_tail: false,
             looked_beyond: false,
             inflater: Inflater::default(),
             skip: None,
-        };
-        reader.find_bound();
-        Ok(reader)
+        }
     }
 
     /// Reads `log` from where `start` is now. A place that the user did not name by its

@@ -66,10 +66,10 @@ impl BackReader {
         }
         let end = self.until;
         let begin = locate::block_of(&self.log, end.back(1))?.max(self.from);
-        let mut reader = Reader::open(&self.log, begin)?;
-        if self.skipped.is_some() {
-            reader.skip_damage();
-        }
+        let mut reader = match self.skipped {
+            Some(_) => Reader::open_skipping(&self.log, begin)?,
+            None => Reader::open(&self.log, begin)?,
+        };
         let mut batches = Vec::new();
         while reader.next_offset() < end {
             match reader.read()? {

@@ -34,7 +34,21 @@ pub(super) struct Skip {
 }
 
 impl Reader {
-    /// Lets this reader pass damage instead of ending with it.
+    /// Reads `log` from `offset` on and passes damage instead of ending with it, be it
+    /// that the segment to begin in is missing.
+    ///
+    /// # Errors
+    /// As [`Reader::open`], but for damage.
+    pub fn open_skipping(log: &Log, offset: Offset) -> Result<Reader> {
+        let mut reader = match Reader::open(log, offset) {
+            Err(Error::Damage(_)) => Reader::at(log, Place::Before(offset), offset),
+            opened => opened?,
+        };
+        reader.skip_damage();
+        Ok(reader)
+    }
+
+    /// Lets this reader pass damage from here on.
     pub fn skip_damage(&mut self) {
         self.skip.get_or_insert_default();
     }
@@ -82,6 +96,10 @@ impl Reader {
     fn go_on_behind(&mut self, damage: &Damage) -> Result<Option<Offset>> {
         let base = match std::mem::replace(&mut self.place, Place::Before(damage.offset)) {
             Place::Before(base) => base,
+            // What is damaged is that the segment after this one is missing.
+            Place::In(reader) if self.log.home.segment_path(reader.segment()) != damage.path => {
+                reader.segment()
+            }
             Place::In(reader) => {
                 let (base, position) = (reader.segment(), damage.position);
                 let (found, reader) = pass(&self.log, reader, position, damage.offset)?;

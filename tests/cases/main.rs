@@ -20,6 +20,7 @@ mod path;
 mod pipe;
 mod range;
 mod records;
+mod rot;
 mod scale;
 mod segment;
 mod system_calls;

@@ -8,7 +8,7 @@ use crate::cli::failure::{Ended, Status};
 use crate::cli::listing::{Listing, print_json};
 use crate::cli::session::{LogArgument, Session};
 use crate::cli::stream::progress::Progress;
-use crate::log::{Finding, Log, Repair, Verification};
+use crate::log::{Finding, Kind, Log, Repair, Verification};
 use crate::model::{Offset, Position};
 
 /// Check every byte of the log
@@ -148,12 +148,19 @@ fn tell(args: &Verify, found: &Verification, left: &Verification, session: &Sess
     );
     match (args.repair && mended > 0, left.damaged()) {
         (true, _) => session.note(&format!(
-            "mended {mended} damaged {}; what was there is kept in quarantine/; {looked_at}",
+            "mended {mended} damaged {}{}; {looked_at}",
             if mended == 1 { "place" } else { "places" },
+            if sets_aside(found) { "; what was there is kept in quarantine/" } else { "" },
         )),
         (false, 0) => session.note(&format!("{looked_at}: no damage")),
         (false, _) => {}
     }
+}
+
+/// Whether anything was there to be set aside.
+fn sets_aside(found: &Verification) -> bool {
+    let kept = |kind| matches!(kind, Kind::Damaged | Kind::Stranger | Kind::State);
+    found.findings.iter().any(|found| kept(found.kind))
 }
 
 fn still_damaged(args: &Verify, damaged: usize) -> Ended {

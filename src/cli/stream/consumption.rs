@@ -104,10 +104,10 @@ impl Consumption<'_> {
     /// # Errors
     /// Whatever ended it early, a signal too.
     pub fn read(&mut self, from: Offset, follower: Option<Follower>) -> Result<()> {
-        let mut reader = Reader::open(self.log, from)?;
-        if self.skip_damage {
-            reader.skip_damage();
-        }
+        let mut reader = match self.skip_damage {
+            true => Reader::open_skipping(self.log, from)?,
+            false => Reader::open(self.log, from)?,
+        };
         let read = self.read_on(&mut reader, follower);
         self.skipped = reader.skipped();
         read

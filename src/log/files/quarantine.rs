@@ -51,8 +51,9 @@ pub(crate) fn keep(
     }
 }
 
-/// Moves the file at `path` there whole; says where it is then.
-pub(crate) fn displace(home: &Home, path: &Path) -> Result<PathBuf> {
+/// Moves the file at `path` there whole, with a note why; says where it is then. The note
+/// comes first, so that to be killed and run again leaves it too.
+pub(crate) fn displace(home: &Home, path: &Path, why: &str) -> Result<PathBuf> {
     let dir = make_dir(home)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut attempt = 0;
@@ -60,6 +61,7 @@ pub(crate) fn displace(home: &Home, path: &Path) -> Result<PathBuf> {
         attempt += 1;
     }
     let kept = dir.join(file_name::displaced(&name, attempt));
+    note(home, &kept, why)?;
     home.disk().rename(path, &kept).map_err(Error::io("move", path))?;
     home.sync_dir(&dir)?;
     home.sync_dir(home.dir())?;

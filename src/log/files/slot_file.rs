@@ -118,6 +118,14 @@ impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
         Ok(())
     }
 
+    /// Stores the newest state once more, durably: over the other line if that is bad.
+    pub(crate) fn write_again(&mut self) -> Result<()> {
+        // The line that is written over must not be the only durable one.
+        self.sync()?;
+        self.store(self.state().clone())?;
+        self.sync()
+    }
+
     /// Makes the newest state durable. After a failure its line is written once more:
     /// the system may hold it for clean though the disk never got it, and whoever syncs
     /// the file next must not be told that all is well.

@@ -2,6 +2,7 @@
 //! it. Tables and indexes are hints; what they find is checked against the segments.
 
 pub(crate) mod index_upkeep;
+pub(crate) mod last;
 pub(crate) mod locate;
 pub(crate) mod table;
 pub(crate) mod table_file;

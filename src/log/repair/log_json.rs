@@ -33,8 +33,7 @@ impl Log {
         let _held = lock.acquire(home)?;
         let path = home.path(file_name::SETTINGS);
         if home.exists(&path)? {
-            let kept = quarantine::displace(home, &path)?;
-            quarantine::note(home, &kept, &error.to_string())?;
+            quarantine::displace(home, &path, &error.to_string())?;
         }
         let file = LogFile { id, format: FORMAT_VERSION, settings: Settings::default() };
         whole_file::create_whole(home.disk(), &path, &file.encode())

@@ -5,18 +5,23 @@
 //! ```text
 //! state files set aside ── strangers set aside ── broken end sealed ── per segment:
 //!     copy bad bytes to quarantine ── write the segment anew ── check it ── put it in place
-//! ── recover the tail ── indexes and table
+//! ── recover the tail ── indexes and table ── what a crash left half made ── bad lines
 //! ```
 
 pub(crate) mod log_json;
 mod rewrite;
 
+use std::path::Path;
+use std::time::Duration;
+
 use super::error::{Error, Result};
 use super::find::{index_upkeep, table_file};
+use super::groups::checkpoint::{self, Checkpoint};
+use super::groups::status::GroupsLock;
 use super::verify::chain::Chain;
 use super::verify::finding::{Action, Finding, Kind};
 use super::{Log, Verification};
-use crate::disk::Access;
+use crate::disk::{Access, LockMode};
 use crate::format::file_name;
 use crate::format::state::{EndState, Mark};
 use crate::log::files::lock::AppendLock;
@@ -41,27 +46,61 @@ impl Log {
     /// As [`Log::verify`]. What was mended until then stays so, and another run goes on.
     pub fn repair(&self, now: Timestamp, watch: &mut dyn FnMut(u64)) -> Result<Repair> {
         let before = self.verify(watch)?;
-        if !before.findings.iter().any(is_mendable) {
-            return Ok(Repair { after: before.clone(), before });
+        let needs_mending = before.findings.iter().any(is_mendable);
+        if needs_mending {
+            self.mend(&before.findings, now)?;
         }
+        let alone = GroupsLock::take(self, LockMode::Exclusive)?;
+        self.remove_leftovers(&alone)?;
+        self.mend_slots(&before.findings, &alone)?;
+        drop(alone);
+        let after = if needs_mending { self.verify(watch)? } else { before.clone() };
+        Ok(Repair { before, after })
+    }
+
+    /// What only whoever appends may change.
+    fn mend(&self, findings: &[Finding], now: Timestamp) -> Result<()> {
         let lock = AppendLock::of(&self.home)?;
-        let held = lock.acquire(&self.home)?;
-        self.displace_bad_state(&before.findings)?;
+        let _held = lock.acquire(&self.home)?;
+        self.displace_bad_state(findings)?;
         let (chain, found) = self.examine(|| Ok(self.look_at_end()?.0), &mut |_| ())?;
         self.mend_segments(&chain, now)?;
         // As a writer would: the torn tail, `start` and `end`.
-        WriterState::prepare(self)?;
-        self.mend_derived(&found.findings)?;
-        drop(held);
-        let after = self.verify(watch)?;
-        Ok(Repair { before, after })
+        let mut writer = WriterState::prepare(self)?;
+        if has_bad_slot(findings, &self.home.path(file_name::END)) {
+            writer.end.write_again()?;
+        }
+        self.mend_derived(&found.findings)
+    }
+
+    /// Writes the bad one of two lines, where nobody else is about to.
+    fn mend_slots(&self, findings: &[Finding], _alone: &GroupsLock) -> Result<()> {
+        if has_bad_slot(findings, &self.home.path(file_name::START))
+            && let Some(mut start) = self.open_start(Access::ReadWrite)?
+        {
+            start.write_again()?;
+        }
+        for group in self.group_names()? {
+            if !has_bad_slot(findings, &checkpoint::path(self, &group)) {
+                continue;
+            }
+            match Checkpoint::take(self, &group, Duration::ZERO) {
+                Ok(Some(mut checkpoint)) => {
+                    checkpoint.repeat()?;
+                    checkpoint.sync()?;
+                }
+                // Whoever holds it writes it.
+                Ok(None) | Err(Error::Busy { .. } | Error::CommitsItself { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Sets aside `start` or `end` of which no line is good, so that they are made anew.
     fn displace_bad_state(&self, findings: &[Finding]) -> Result<()> {
         for found in findings.iter().filter(|found| found.kind == Kind::State) {
-            let kept = quarantine::displace(&self.home, &found.file)?;
-            quarantine::note(&self.home, &kept, &found.what)?;
+            quarantine::displace(&self.home, &found.file, &found.what)?;
         }
         Ok(())
     }
@@ -73,11 +112,16 @@ impl Log {
         }
         self.forget_table()?;
         for &base in &chain.strangers {
-            let kept = quarantine::displace(&self.home, &self.home.segment_path(base))?;
-            quarantine::note(&self.home, &kept, "a segment of which nothing belongs there")?;
+            let why = "a segment of which nothing belongs there";
+            quarantine::displace(&self.home, &self.home.segment_path(base), why)?;
         }
         if chain.broken_end().is_some_and(|last| last.base < chain.end) {
             self.seal_broken_end(chain)?;
+        } else if let (Some(last), Some(end)) = (chain.stretches.last(), self.end_state()?)
+            && end.written.segment < last.base
+        {
+            // An earlier run was killed right after it had made this segment.
+            self.begin_at(last.base, Timestamp::default())?;
         }
         for stretch in broken() {
             let earlier = chain.stretches.iter().take_while(|other| other.base < stretch.base);
@@ -153,6 +197,10 @@ impl Log {
         }
         table_file::refresh(self)
     }
+}
+
+fn has_bad_slot(findings: &[Finding], path: &Path) -> bool {
+    findings.iter().any(|found| found.kind == Kind::Slot && found.file == path)
 }
 
 fn is_mendable(found: &Finding) -> bool {

@@ -43,13 +43,15 @@ pub(crate) struct Chain {
     pub strangers: Vec<Offset>,
     /// The torn tail: where it begins and how long it is.
     pub torn: Option<(Position, u64)>,
+    /// The log start.
+    pub start: Offset,
     /// Where the log ends, or should.
     pub end: Offset,
 }
 
 impl Chain {
-    /// Checks every segment of `bases` from the log start on. `tail` is the end of the log as it was found after
-    /// those were listed.
+    /// Checks every segment of `bases` from the log start on. `tail` is the end of the log
+    /// as it was found after those were listed.
     pub(crate) fn check(
         log: &Log,
         start: Offset,
@@ -58,9 +60,13 @@ impl Chain {
         end: Option<&EndState>,
         watch: &mut dyn FnMut(u64),
     ) -> Result<Chain> {
-        let mut chain =
-            Chain { stretches: Vec::new(), strangers: Vec::new(), torn: None, end: start };
-        for base in bases.iter().copied().filter(|&base| base >= start) {
+        let (stretches, strangers) = (Vec::new(), Vec::new());
+        let mut chain = Chain { stretches, strangers, torn: None, start, end: start };
+        let mut start = start;
+        for &base in bases {
+            if base < start {
+                continue;
+            }
             let length = match tail {
                 // What comes behind it is being appended, or torn.
                 Ending::Found(tail) if tail.mark.segment == base => Some(tail.mark.position),
@@ -73,7 +79,8 @@ impl Chain {
                 chain.add(stretch, is_known);
             } else {
                 // gc removed it meanwhile, and moved the log start before that.
-                chain.end = log.start()?;
+                start = log.start()?;
+                chain.end = chain.end.max(start);
             }
         }
         match tail {

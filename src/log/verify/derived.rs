@@ -9,6 +9,9 @@ use crate::log::error::Result;
 use crate::log::find::{index_upkeep, table_file};
 use crate::segment::{Index, IndexError};
 
+/// How often a table that does not fit is looked at again.
+const LOOKS: usize = 20;
+
 /// What is to be told of the index of one segment: nothing if there is none, or if it
 /// holds the first of the entries that it should.
 pub(crate) fn of_index(log: &Log, stretch: &Stretch) -> Option<Finding> {
@@ -42,16 +45,22 @@ fn holds(index: &Index, stretch: &Stretch) -> std::result::Result<bool, IndexErr
 
 /// What is to be told of the table of segments, if it says that it is complete.
 pub(crate) fn of_table(log: &Log, stretches: &[Stretch]) -> Result<Option<Finding>> {
-    let Some(table) = table_file::current(log)? else { return Ok(None) };
-    // Rows of segments that gc has deleted may come first.
-    let first = stretches.first().map_or(0, |first| {
-        (0..table.len())
-            .take_while(|&number| table.row(number).is_some_and(|row| row.base < first.base))
-            .count()
-    });
-    let mut sealed = stretches[..stretches.len().saturating_sub(1)].iter().zip(first as u64..);
-    if sealed.all(|(stretch, number)| table.row(number).as_ref() == Some(&stretch.facts)) {
-        return Ok(None);
+    // Either may know of segments that the other does not: gc and writers have gone on.
+    let sealed = &stretches[..stretches.len().saturating_sub(1)];
+    for _ in 0..LOOKS {
+        let Some(table) = table_file::current(log)? else { return Ok(None) };
+        let fits = |number| {
+            let row = table.row(number)?;
+            match sealed.binary_search_by_key(&row.base, |stretch| stretch.base) {
+                Ok(at) => (sealed[at].facts == row).then_some(()),
+                Err(at) => (at == 0 || at == sealed.len()).then_some(()),
+            }
+        };
+        if (0..table.len()).all(|number| fits(number).is_some()) {
+            return Ok(None);
+        }
+        // Unless it was being written, it will not fit again.
+        std::thread::yield_now();
     }
     let (file, what) = (log.home.path(file_name::SEGMENT_TABLE), "it does not fit the segments");
     let what = what.to_owned();

@@ -43,10 +43,16 @@ impl Log {
     /// # Errors
     /// [`Error::Newer`](super::Error::Newer) for what a later version wrote; what the disk says.
     pub fn verify(&self, watch: &mut dyn FnMut(u64)) -> Result<Verification> {
-        Ok(self.examine(|| self.tail(), watch)?.1)
+        let (chain, mut found) = self.examine(|| self.tail(), watch)?;
+        // Groups have gone on since the chain was looked at, and so has the log.
+        let end = self.bounds().map_or(chain.end, |bounds| bounds.end.max(chain.end));
+        let bounds = Bounds { start: chain.start, end, durable: end, damage: None };
+        found.findings.extend(state::of_the_groups(self, &bounds)?);
+        Ok(found)
     }
 
-    /// The same, and the chain itself for whoever mends it. `tail` finds the end of the log.
+    /// The same of all but the groups, and the chain itself for whoever mends it. `tail`
+    /// finds the end of the log. Takes no lock, so that whoever holds one may call it.
     pub(crate) fn examine(
         &self,
         tail: impl Fn() -> Result<Tail>,
@@ -72,10 +78,6 @@ impl Log {
             findings.extend(derived::of_table(self, &chain.stretches)?);
         }
         findings.extend(state);
-        // Both have gone on since the chain was looked at.
-        let end = self.bounds().map_or(chain.end, |bounds| bounds.end.max(chain.end));
-        let bounds = Bounds { start, end, durable: end, damage: None };
-        findings.extend(state::of_the_groups(self, &bounds)?);
         let segments = chain.stretches.iter().filter(|stretch| stretch.is_there).count() as u64;
         let records = chain.stretches.iter().map(|stretch| stretch.facts.records).sum();
         Ok((chain, Verification { findings, segments, records }))

@@ -69,6 +69,18 @@ fn read<T: DeserializeOwned>(log: &Log, path: &PathBuf) -> Result<Option<Option<
     Ok(Some(found))
 }
 
+/// Compares a checkpoint with the log, and once more with the log as it is then: both
+/// may have gone on, and gc too.
+fn check_twice(log: &Log, state: &CheckpointState, bounds: &Bounds) -> Result<()> {
+    match checkpoint::check(log, state, bounds) {
+        Err(Error::OutOfRange(_)) => {
+            let now = log.bounds()?;
+            checkpoint::check(log, state, &Bounds { end: now.end.max(bounds.end), ..now })
+        }
+        checked => checked,
+    }
+}
+
 /// What is to be told of the groups' checkpoints. One before the log start is no
 /// fault: its segments were deleted by gc.
 pub(crate) fn of_the_groups(log: &Log, bounds: &Bounds) -> Result<Vec<Finding>> {
@@ -86,11 +98,12 @@ pub(crate) fn of_the_groups(log: &Log, bounds: &Bounds) -> Result<Vec<Finding>> 
                 continue;
             }
             Err(error) => return Err(error),
-            Ok(Some(state)) => match checkpoint::check(log, &state, bounds) {
+            Ok(Some(state)) => match check_twice(log, &state, bounds) {
                 Err(Error::OutOfRange(OutOfRange::Checkpoint { next, start, .. }))
                     if next < start => {}
                 Err(error @ Error::OutOfRange(_)) => told(Kind::Checkpoint, error.to_string()),
-                Err(Error::Damage(_)) | Ok(()) => {}
+                // What can't be compared because of other damage is no fault of its own.
+                Err(Error::Damage(_) | Error::Unreadable { .. }) | Ok(()) => {}
                 Err(error) => return Err(error),
             },
         }
