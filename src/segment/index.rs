@@ -90,20 +90,35 @@ impl Index {
         position.since(last) >= INDEX_INTERVAL
     }
 
+    /// Adds entries at the end.
+    ///
+    /// # Errors
+    /// [`IndexError::Io`]
+    pub fn push(&mut self, entries: &[IndexEntry]) -> Result<(), IndexError> {
+        let (at, mut bytes) = (self.entries * ENTRY_LEN as u64, Vec::new());
+        for (number, entry) in (self.entries..).zip(entries) {
+            bytes.extend_from_slice(&entry.encode(self.of, number));
+        }
+        write_all(self.file.as_ref(), &[&bytes], at)?;
+        self.entries += entries.len() as u64;
+        self.last = entries.last().copied().or(self.last);
+        Ok(())
+    }
+
     /// Adds those of `entries`, in order, that the index [`wants`](Self::wants).
     ///
     /// # Errors
     /// [`IndexError::Io`]
     pub fn push_wanted(&mut self, entries: &[IndexEntry]) -> Result<(), IndexError> {
-        let (at, mut bytes) = (self.entries * ENTRY_LEN as u64, Vec::new());
+        let mut last = self.last.map_or(Position::ZERO, |entry| entry.position);
+        let mut wanted = Vec::with_capacity(entries.len());
         for entry in entries {
-            if self.wants(entry.position) {
-                bytes.extend_from_slice(&entry.encode(self.of, self.entries));
-                self.entries += 1;
-                self.last = Some(*entry);
+            if entry.position.since(last) >= INDEX_INTERVAL {
+                last = entry.position;
+                wanted.push(*entry);
             }
         }
-        Ok(write_all(self.file.as_ref(), &[&bytes], at)?)
+        self.push(&wanted)
     }
 
     /// Drops the entries at or after `position`, where the segment ends.

@@ -158,6 +158,7 @@ fn of_a_segment_that_is_to_be_sealed() {
     assert!(matches!(writer.seal(), Err(Error::Failed)));
     let body = Body::plain(Layout::Lines, 1, b"b\n");
     assert!(matches!(writer.append(&body, NOW), Err(Error::Failed)));
+    assert!(matches!(writer.sync(), Err(Error::Failed)), "the next sync proves nothing");
     acknowledge(&open(&disk), "c");
     assert_eq!(left(&disk), ["a", "c"]);
 }

@@ -223,7 +223,7 @@ impl Play {
         let body = Body::plain(Layout::Lines, 1, &bytes);
         let expected = Offset::new(self.plain.end() + u64::from(!right));
         let now = self.now;
-        match (self.writer(writer)?.append_if_end(expected, &body, now), right) {
+        match (self.writer(writer)?.append_if_end(expected, &[body], now), right) {
             (Ok(_), true) => self.note_appended(vec![record]),
             (Err(Error::OutOfRange(OutOfRange::EndMoved { .. })), false) => Ok(()),
             (other, _) => Err(format!("append if the end is {expected}: {other:?}")),

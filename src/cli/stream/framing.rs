@@ -112,13 +112,14 @@ impl Framer {
     }
 
     /// The next lines as bodies of batches, straight from the buffer: all that are whole,
-    /// or with `full` only those that fill a batch. Only where a newline is the delimiter.
+    /// or with `full` only those that fill a batch, and of those at most `most`. Only where
+    /// a newline is the delimiter.
     ///
     /// # Errors
     /// [`Oversize`] if the first line that was not given is too large.
-    pub fn lines(&mut self, full: bool) -> Result<Vec<Body<'_>>, Oversize> {
+    pub fn lines(&mut self, full: bool, most: usize) -> Result<Vec<Body<'_>>, Oversize> {
         let mut cuts = Vec::new();
-        while !full || self.is_full() {
+        while cuts.len() < most && (!full || self.is_full()) {
             match self.next_lines() {
                 Ok(Some(cut)) => cuts.push(cut),
                 Ok(None) => break,
@@ -284,7 +285,7 @@ mod tests {
             }
             return;
         }
-        for batch in framer.lines(false).unwrap() {
+        for batch in framer.lines(false, usize::MAX).unwrap() {
             let lines = batch.bytes.strip_suffix(b"\n").unwrap();
             let before = values.len();
             values.extend(lines.split(|&byte| byte == b'\n').map(<[u8]>::to_vec));
@@ -335,8 +336,8 @@ mod tests {
         let input = [&b"a\nb\n"[..], &b"x".repeat(1001), b"\nc\n"].concat();
         framer.room()[..input.len()].copy_from_slice(&input);
         framer.filled(input.len());
-        assert_eq!(framer.lines(false).unwrap()[0].bytes, b"a\nb\n");
-        let refused = framer.lines(false).unwrap_err();
+        assert_eq!(framer.lines(false, usize::MAX).unwrap()[0].bytes, b"a\nb\n");
+        let refused = framer.lines(false, usize::MAX).unwrap_err();
         assert_eq!(refused, Oversize { line: 3, seen: 1001, whole: true });
     }
 

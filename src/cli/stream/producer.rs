@@ -52,6 +52,8 @@ pub struct Producer<'a> {
     unsynced_since: Option<Instant>,
     stored: u64,
     skipped: u64,
+    /// The input ended inside a record that was passed over.
+    has_ended: bool,
 }
 
 impl<'a> Producer<'a> {
@@ -83,6 +85,7 @@ impl<'a> Producer<'a> {
             unsynced_since: None,
             stored: 0,
             skipped: 0,
+            has_ended: false,
         })
     }
 
@@ -158,6 +161,9 @@ impl<'a> Producer<'a> {
             // While there is more at once, only what fills a batch is appended.
             more = more && input.is_ready(&self.signals, Some(Duration::ZERO))?;
             self.append(input, if more { Wanted::FullBatches } else { Wanted::All })?;
+            if std::mem::take(&mut self.has_ended) {
+                return self.append(input, Wanted::All);
+            }
             if !more {
                 self.sync_if_due()?;
                 if !input.is_ready(&self.signals, self.until_sync())? {
@@ -180,8 +186,10 @@ impl<'a> Producer<'a> {
         if !self.shape.is_plain() || !self.framer.cuts_lines() {
             return self.append_shaped(input, wanted);
         }
+        // What is synced by the batch is appended by the batch.
+        let most = if self.policy.sync == SyncPolicy::Each { 1 } else { usize::MAX };
         loop {
-            match self.framer.lines(wanted == Wanted::FullBatches) {
+            match self.framer.lines(wanted == Wanted::FullBatches, most) {
                 Ok(bodies) if bodies.is_empty() => return Ok(()),
                 Ok(bodies) => {
                     let expected = &mut self.policy.expected_end;
@@ -318,6 +326,7 @@ impl<'a> Producer<'a> {
             self.framer.filled(read);
             self.progress.add(read as u64);
             if read == 0 {
+                self.has_ended = true;
                 self.framer.end_input();
                 return Ok(self.framer.skip_oversize());
             }

@@ -205,6 +205,8 @@ impl Appender {
             return Err(Error::Failed);
         }
         let done = self.locked(work);
+        // A roll syncs too, and if that fails no later sync proves anything.
+        self.sync_failed |= self.state.as_ref().is_some_and(|state| state.sync_failed);
         self.failed = matches!(&done, Err(error) if !error.leaves_the_log_as_it_was());
         done
     }

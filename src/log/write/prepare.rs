@@ -25,6 +25,8 @@ pub(crate) struct WriterState {
     pub(crate) index: Option<Index>,
     /// The size of all sealed segments, where a limit makes it matter.
     pub(crate) sealed_bytes: u64,
+    /// A sync of the segment failed, so that no later one proves anything.
+    pub(crate) sync_failed: bool,
 }
 
 impl WriterState {
@@ -62,6 +64,7 @@ impl WriterState {
             segment: SegmentWriter::new(segment, log.id, base, tail.mark.position),
             first_time: first.map(|header| header.append_time),
             sealed_bytes,
+            sync_failed: false,
         })
     }
 }

@@ -161,6 +161,7 @@ impl Writer<'_> {
         let sealed = self.sealed_facts();
         let path = self.log.home.segment_path(sealed.base);
         if let Err(error) = self.state.segment.file().sync_data() {
+            self.state.sync_failed = true;
             recover::mark_suspect(&mut self.state.end);
             return Err(Error::io("sync", path)(error));
         }

@@ -90,9 +90,11 @@ fn h036_the_limit_holds_for_whole_files() {
     sandbox.produce("--whole", "x".repeat(1000));
     let mut produce = sandbox.tapelog("produce --whole");
     produce.write_stdin("x\n".repeat(501)).fails(status::TOO_BIG, &["1002", "max-record-size"]);
-    let mut produce = sandbox.tapelog("produce --whole --oversize skip");
-    produce.write_stdin("x\n".repeat(501)).fails(status::PARTIAL, &["1 "]);
-    assert_eq!(sandbox.end(), 1);
+    for lines in [501, 500_000] {
+        let mut produce = sandbox.tapelog("produce --whole --oversize skip");
+        produce.write_stdin("x\n".repeat(lines)).fails(status::PARTIAL, &["1 "]);
+        assert_eq!(sandbox.end(), 1);
+    }
 }
 
 #[test]

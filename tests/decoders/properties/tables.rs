@@ -61,7 +61,7 @@ fn searched(input: &[u8]) {
         at += 1 + u64::from(draw.u8()) * 50;
         let time = Timestamp::from_millis(at as i64 / 3);
         let entry = IndexEntry { offset: Offset::new(at), position: Position::new(at * 2), time };
-        index.push(entry).expect("room on the simulated disk");
+        index.push(&[entry]).expect("room on the simulated disk");
         entries.push(entry);
     }
     let (offset, time) = (Offset::new(wanted.into()), Timestamp::from_millis(wanted.into()));
