@@ -115,6 +115,10 @@ fn as_a_reader(
     }
     compare(&read, &expected.values)?;
     within(&read, expected)?;
+    let verified = log.verify(&mut |_| ()).map_err(words("verify"))?;
+    if verified.damaged() > 0 {
+        return Err(format!("verify: {:?}", verified.findings));
+    }
     check_groups(&log, &read, expected)?;
     let (facts, damage) = log.segments().map_err(words("segments"))?;
     let reach = facts

@@ -170,12 +170,15 @@ impl Model {
         }
     }
 
+    /// A gc begins that moves the log start to `start` at most.
     pub fn begin_gc(&mut self, steps: usize, start: u64) {
         self.starts.push((When::begins(steps), start));
     }
 
-    pub fn collected(&mut self, steps: usize) {
-        if let Some((when, _)) = self.starts.last_mut() {
+    /// It is done, and has moved the log start to there.
+    pub fn collected(&mut self, steps: usize, to: u64) {
+        if let Some((when, start)) = self.starts.last_mut() {
+            *start = to;
             when.safe(steps);
         }
     }
