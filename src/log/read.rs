@@ -321,8 +321,9 @@ impl Reader {
         Ok(Advanced::End)
     }
 
-    fn durable(&self) -> Result<Offset> {
-        Ok(self.log.end_state()?.map_or(Offset::ZERO, |end| end.durable.offset))
+    fn durable(&mut self) -> Result<Offset> {
+        let end = self.log.end_state().or_else(|error| self.pass_bad_state(error))?;
+        Ok(end.map_or(Offset::ZERO, |end| end.durable.offset))
     }
 
     fn active_segment(&self) -> Result<Offset> {

@@ -5,6 +5,7 @@ use super::Log;
 use super::error::{Damage, Error, Result};
 use super::note::Note;
 use super::read::{Place, Reader};
+use crate::format::state::EndState;
 use crate::model::{Offset, Position};
 use crate::segment::{Salvage, SegmentReader};
 
@@ -31,6 +32,8 @@ pub(super) struct Skip {
     so_far: Skipped,
     /// Met again and again at the log's end.
     last: Option<Damage>,
+    /// `end` is no good, and that was told.
+    told_of_end: bool,
 }
 
 impl Reader {
@@ -78,6 +81,19 @@ impl Reader {
         }
         self.note(damage, Some(at));
         Ok(())
+    }
+
+    /// Goes on as if `end` were missing, if it is no good and damage may be passed.
+    pub(super) fn pass_bad_state(&mut self, error: Error) -> Result<Option<EndState>> {
+        let offset = self.next_offset();
+        let (Some(skip), Error::Unreadable { path, what }) = (&mut self.skip, &error) else {
+            return Err(error);
+        };
+        if !std::mem::replace(&mut skip.told_of_end, true) {
+            let (path, what) = (path.clone(), what.clone());
+            self.note(Damage { path, position: Position::ZERO, offset, what }, Some(offset));
+        }
+        Ok(None)
     }
 
     fn note(&mut self, damage: Damage, to: Option<Offset>) {

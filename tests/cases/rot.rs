@@ -245,6 +245,17 @@ fn skipping_damage_goes_on_behind_segments_that_are_gone() {
 }
 
 #[test]
+fn skipping_damage_goes_on_though_nothing_says_where_the_log_ends() {
+    let sandbox = many_segments(100);
+    fs::write(sandbox.log().join("end"), [0xA5; 8192]).unwrap();
+    flip(&sandbox.segments()[0], 100);
+    for (start, records) in [("0", without(2, 100)), ("90", want(91, 100))] {
+        let outcome = sandbox.tapelog(&format!("consume -o {start} --skip-damage")).outcome();
+        outcome.ended(status::DAMAGE).printed(records).with_words(&["verify", "--repair"]);
+    }
+}
+
+#[test]
 fn h015_a_damaged_segment_is_left_to_be_examined() {
     let sandbox = many_segments(200);
     let file = sandbox.sealed(1);

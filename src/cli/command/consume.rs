@@ -23,7 +23,7 @@ use crate::cli::text::escapes::one_line;
 use crate::cli::text::filter::{Filter, parse_header};
 use crate::cli::text::range::{is_backwards, parse_span};
 use crate::cli::text::when::parse_time;
-use crate::log::{Claim, Consumer, Log, Skipped};
+use crate::log::{Claim, Consumer, Error as LogError, Log, Skipped};
 use crate::model::{GroupName, Offset, Span, Start, Timestamp};
 
 /// Print records
@@ -355,6 +355,14 @@ fn end_of(log: &Log, until: Option<Start>) -> Result<Offset> {
     }
 }
 
+/// Whether damage hides if the log reaches to `offset`: then that is what is to be passed.
+fn lies_behind_damage(log: &Log, offset: Offset) -> bool {
+    match log.bounds() {
+        Ok(bounds) => bounds.damage.is_some() && offset > bounds.end,
+        Err(error) => matches!(error, LogError::Damage(_) | LogError::Unreadable { .. }),
+    }
+}
+
 /// Where reading begins, and the group that reads, if there is one.
 fn begin(
     args: &Consume,
@@ -366,13 +374,13 @@ fn begin(
     let chosen = args.out_of_range.map(Nearest::start);
     let Some(group) = &args.group else {
         let start = from.unwrap_or(Start::Earliest);
+        if let (Start::At(offset), true) = (start, args.skip_damage)
+            && lies_behind_damage(log, offset)
+        {
+            return Ok((offset, None));
+        }
         let resolved = match (log.resolve(start), chosen) {
-            // Damage before an offset that lies behind it is what is to be passed.
-            (Err(crate::log::Error::Damage(_)), _) if args.skip_damage => match start {
-                Start::At(offset) => offset,
-                _ => log.start()?,
-            },
-            (Err(crate::log::Error::OutOfRange(range)), Some(nearest)) => {
+            (Err(LogError::OutOfRange(range)), Some(nearest)) => {
                 let to = log.resolve(nearest)?;
                 session.note(&format!("{range}; going on at {to}"));
                 to
