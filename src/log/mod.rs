@@ -136,7 +136,10 @@ impl Log {
     pub fn bounds(&self) -> Result<Bounds> {
         let (end, durable, damage) = match self.tail().and_then(|tail| self.reaches_all(tail)) {
             Ok(tail) => (tail.mark.offset, tail.durable.offset, None),
-            Err(Error::Damage(damage)) => (damage.offset, damage.offset, Some(damage)),
+            Err(Error::Damage(damage)) => {
+                let durable = self.end_state()?.map_or(damage.offset, |end| end.durable.offset);
+                (damage.offset, durable, Some(damage))
+            }
             Err(error) => return Err(error),
         };
         // Read after the end, so that it can't lie beyond it.

@@ -10,7 +10,7 @@ use crate::model::{Offset, Position};
 use crate::segment::{Salvage, SegmentReader};
 
 /// Damage that was passed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Skipped {
     /// How many places.
     pub places: u64,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// A random number that a log gets when it is made. Every batch, checkpoint and
 /// index names it, so that a file from another log is never taken for one of ours.
 /// Written as 16 hexadecimal digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogId(u64);
 
 impl LogId {

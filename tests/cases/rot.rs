@@ -256,6 +256,57 @@ fn skipping_damage_goes_on_though_nothing_says_where_the_log_ends() {
 }
 
 #[test]
+fn reading_backwards_does_not_begin_before_damage() {
+    let sandbox = many_segments(1000);
+    let last = sandbox.segments().last().unwrap().clone();
+    flip(&last, len(&last) - 5);
+    for options in ["-r", "-r -n 1", "-r --since -1h", "-r --tail 3", "-r -o 990:", "-r -o :1000"] {
+        let outcome = sandbox.tapelog(&format!("consume {options}")).outcome();
+        outcome.ended(status::DAMAGE).printed("").with_words(&["offset 999"]);
+    }
+    sandbox.tapelog("consume -r -o :999 -n 1").prints("m-000999\n");
+    let outcome = sandbox.tapelog("consume -r -n 2 --skip-damage").outcome();
+    outcome.ended(status::DAMAGE).printed("m-000999\nm-000998\n");
+    fs::remove_file(last).unwrap();
+    sandbox.tapelog("consume -r -n 1").outcome().ended(status::DAMAGE).printed("");
+    sandbox.tapelog("groups").outcome().ended(status::DAMAGE);
+}
+
+#[test]
+fn another_logs_settings_file_is_the_one_that_goes() {
+    let (sandbox, other) = (many_segments(200), many_segments(3));
+    let files = ["log.json", "end"];
+    for wrong in [&files[..1], &files[..]] {
+        let good = segments(&sandbox);
+        for name in wrong {
+            fs::copy(other.log().join(name), sandbox.log().join(name)).unwrap();
+        }
+        let found = sandbox.tapelog("verify -J").outcome().ended(status::DAMAGE).text();
+        assert!(found.contains("log.json") && found.lines().count() == 1, "{found}");
+        repaired(&sandbox).succeeded();
+        assert!(segments(&sandbox) == good, "{wrong:?}");
+        sandbox.tapelog("verify").outcome().succeeded();
+        sandbox.all().prints(want(1, 200));
+    }
+    assert_eq!(sandbox.end(), 200);
+}
+
+#[test]
+fn an_empty_stray_segment_is_no_part_of_the_log() {
+    let sandbox = many_segments(200);
+    for base in [5000u64, 9_000_000_000_000_000_000] {
+        let stray = sandbox.log().join(format!("{base:020}.log"));
+        fs::write(&stray, "").unwrap();
+        let found = sandbox.tapelog("verify -J").outcome().ended(status::DAMAGE).text();
+        assert!(found.contains("stranger") && found.lines().count() == 1, "{found}");
+        repaired(&sandbox).succeeded();
+        assert!(!stray.exists());
+        assert_eq!(sandbox.end(), 200);
+    }
+    sandbox.all().prints(want(1, 200));
+}
+
+#[test]
 fn h015_a_damaged_segment_is_left_to_be_examined() {
     let sandbox = many_segments(200);
     let file = sandbox.sealed(1);

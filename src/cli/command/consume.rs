@@ -23,7 +23,7 @@ use crate::cli::text::escapes::one_line;
 use crate::cli::text::filter::{Filter, parse_header};
 use crate::cli::text::range::{is_backwards, parse_span};
 use crate::cli::text::when::parse_time;
-use crate::log::{Claim, Consumer, Error as LogError, Log, Skipped};
+use crate::log::{Claim, Consumer, Error as LogError, Log, Reader, Reading, Skipped};
 use crate::model::{GroupName, Offset, Span, Start, Timestamp};
 
 /// Print records
@@ -308,7 +308,13 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
         printed: 0,
     };
     let read = match args.reverse {
-        true => consumption.read_back(from, end_of(&log, span.until)?),
+        true => {
+            let (until, skipped) = end_of(&log, span.until, args.skip_damage)?;
+            let read = consumption.read_back(from, until);
+            // Counted once, be it met again.
+            consumption.skipped = consumption.skipped.max(skipped);
+            read
+        }
         false => consumption.read(from, follower),
     };
     let (printed, skipped) = (consumption.printed, consumption.skipped);
@@ -344,14 +350,28 @@ fn last_of(log: &Log) -> Result<Offset> {
     })
 }
 
-/// The offset before which reading backwards begins.
-fn end_of(log: &Log, until: Option<Start>) -> Result<Offset> {
-    let end = log.bounds()?.end;
-    match until {
-        None => Ok(end),
+/// The offset before which reading backwards begins, and the damage that lies before it.
+/// Damage at the log's end hides what the newest record is.
+fn end_of(log: &Log, until: Option<Start>, skip_damage: bool) -> Result<(Offset, Skipped)> {
+    let bounds = log.bounds()?;
+    let wanted = match until {
+        None => Offset::MAX,
+        Some(Start::At(offset)) => offset,
+        // What resolves to the end may lie beyond damage there.
+        Some(until) => match log.resolve(until)? {
+            end if end == bounds.end => Offset::MAX,
+            before => before,
+        },
+    };
+    match bounds.damage {
+        Some(_) if skip_damage && wanted > bounds.end => {
+            let mut reader = Reader::open_skipping(log, bounds.end)?;
+            while let Reading::Records(_) = reader.read()? {}
+            Ok((wanted.min(reader.next_offset()), reader.skipped()))
+        }
+        Some(damage) if wanted > bounds.end => Err(LogError::from(damage).into()),
         // An end beyond the log's is the log's.
-        Some(Start::At(offset)) => Ok(offset.min(end)),
-        Some(until) => Ok(log.resolve(until)?),
+        _ => Ok((wanted.min(bounds.end), Skipped::default())),
     }
 }
 

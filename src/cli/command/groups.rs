@@ -67,8 +67,8 @@ struct Row<'a> {
 /// Runs the command.
 ///
 /// # Errors
-/// [`Error::NoGroup`]; checkpoints that can't be read, after the listing; what
-/// [`crate::log::Log::group_listing`] says.
+/// [`Error::NoGroup`]; checkpoints that can't be read and damage at the log's end, after
+/// the listing; what [`crate::log::Log::group_listing`] says.
 pub fn run(args: &Groups, session: &Session) -> Result<()> {
     let log = session.open(&args.log)?;
     if let (true, Some(group)) = (args.delete, &args.group) {
@@ -86,7 +86,8 @@ pub fn run(args: &Groups, session: &Session) -> Result<()> {
         true => print_json(rows(&groups))?,
         false => table(&rows(&groups)).print()?,
     }
-    end_with(groups.bad.into_iter().map(|bad| bad.why))
+    let bad = groups.bad.into_iter().map(|bad| bad.why);
+    end_with(bad.chain(groups.damage.map(Error::from)))
 }
 
 /// All groups in the order of their names.

@@ -9,11 +9,11 @@ use super::holder::{self, Holder, make_groups_dir};
 use crate::disk::{Access, DiskLock, LockMode};
 use crate::format::file_name;
 use crate::format::state::CheckpointState;
-use crate::log::Log;
-use crate::log::error::{Error, Result};
+use crate::log::error::{Damage, Error, Result};
 use crate::log::files::lock;
 use crate::log::files::slot_file::SlotFile;
 use crate::log::find::locate;
+use crate::log::{Bounds, Log};
 use crate::model::{GroupName, Offset, SegmentFacts, Timestamp};
 use crate::policy::retention::{GroupPosition, held_bytes};
 
@@ -55,6 +55,8 @@ pub struct BadGroup {
 pub struct GroupListing {
     /// The log end.
     pub end: Offset,
+    /// Damage at the log's end: there should be more.
+    pub damage: Option<Damage>,
     /// The groups that can be read, in order.
     pub good: Vec<GroupStatus>,
     /// The others, in order.
@@ -180,10 +182,10 @@ impl Log {
     pub fn group_listing(&self, now: Timestamp) -> Result<GroupListing> {
         let (positions, bad) = self.readable_positions()?;
         let (segments, _) = self.segments()?;
-        let end = self.bounds()?.end;
+        let Bounds { end, damage, .. } = self.bounds()?;
         let status = |position| self.status(position, end, &segments, &positions, now);
         let good = positions.iter().map(status).collect::<Result<_>>()?;
-        Ok(GroupListing { end, good, bad })
+        Ok(GroupListing { end, damage, good, bad })
     }
 
     fn status(

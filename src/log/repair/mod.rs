@@ -20,6 +20,7 @@ use super::groups::checkpoint::{self, Checkpoint};
 use super::groups::status::GroupsLock;
 use super::verify::chain::Chain;
 use super::verify::finding::{Action, Finding, Kind};
+use super::verify::identity::{Votes, another_logs};
 use super::{Log, Verification};
 use crate::disk::{Access, LockMode};
 use crate::format::file_name;
@@ -43,8 +44,12 @@ impl Log {
     /// Mends the log. Writers wait meanwhile; readers go on.
     ///
     /// # Errors
-    /// As [`Log::verify`]. What was mended until then stays so, and another run goes on.
+    /// [`Error::Unreadable`] if `log.json` is another log's, which [`Log::restore`] mends; as
+    /// [`Log::verify`]. What was mended until then stays so, and another run goes on.
     pub fn repair(&self, now: Timestamp, watch: &mut dyn FnMut(u64)) -> Result<Repair> {
+        if Votes::of(&self.home)?.are_against(self.id) {
+            return Err(another_logs(&self.home));
+        }
         let before = self.verify(watch)?;
         let needs_mending = before.findings.iter().any(is_mendable);
         if needs_mending {

@@ -75,8 +75,7 @@ impl Chain {
             if base < chain.end {
                 chain.strangers.push(base);
             } else if let Some(stretch) = Stretch::check(log, base, length, watch)? {
-                let is_known = end.is_some_and(|end| end.written.segment == base);
-                chain.add(stretch, is_known);
+                chain.add(stretch, end);
             } else {
                 // gc removed it meanwhile, and moved the log start before that.
                 start = log.start()?;
@@ -90,16 +89,28 @@ impl Chain {
         Ok(chain)
     }
 
-    /// Adds the next segment, behind what is missing between.
-    fn add(&mut self, stretch: Stretch, is_known: bool) {
+    /// Adds the next segment, behind what is missing between, unless it is no part of the log.
+    fn add(&mut self, stretch: Stretch, end: Option<&EndState>) {
         let base = stretch.base;
-        if base > self.end && stretch.is_nothing() && !is_known {
+        if base > self.end && stretch.holds_nothing() && !self.expects(base, end) {
             self.strangers.push(base);
             return;
         }
         self.reach(base);
         self.end = stretch.end;
         self.stretches.push(stretch);
+    }
+
+    /// Whether a segment without a good batch at `base`, beyond what was found so far, can
+    /// be the log's: `end` speaks of it, or of that place; or nothing says how far the log
+    /// went, and what comes before is damaged.
+    fn expects(&self, base: Offset, end: Option<&EndState>) -> bool {
+        match end {
+            Some(end) => {
+                [end.written.segment, end.written.offset, end.durable.offset].contains(&base)
+            }
+            None => self.stretches.last().is_some_and(|last| !last.is_whole()),
+        }
     }
 
     /// Lets the log so far reach to `offset`.

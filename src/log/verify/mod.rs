@@ -5,6 +5,7 @@
 pub(crate) mod chain;
 pub(crate) mod derived;
 pub(crate) mod finding;
+pub(crate) mod identity;
 pub(crate) mod state;
 pub(crate) mod stretch;
 
@@ -15,6 +16,7 @@ use crate::format::file_name;
 use crate::model::Offset;
 use chain::{Chain, Ending};
 use finding::{Finding, Kind};
+use identity::Votes;
 
 /// How often the segments are listed again while new ones are made.
 const TRIES: usize = 100;
@@ -43,12 +45,26 @@ impl Log {
     /// # Errors
     /// [`Error::Newer`](super::Error::Newer) for what a later version wrote; what the disk says.
     pub fn verify(&self, watch: &mut dyn FnMut(u64)) -> Result<Verification> {
+        if let Some(stranger) = self.is_misplaced()? {
+            let findings = vec![stranger];
+            return Ok(Verification { findings, ..Verification::default() });
+        }
         let (chain, mut found) = self.examine(|| self.tail(), watch)?;
         // Groups have gone on since the chain was looked at, and so has the log.
         let end = self.bounds().map_or(chain.end, |bounds| bounds.end.max(chain.end));
         let bounds = Bounds { start: chain.start, end, durable: end, damage: None };
         found.findings.extend(state::of_the_groups(self, &bounds)?);
         Ok(found)
+    }
+
+    /// What is to be told of a `log.json` that is another log's: then every good batch
+    /// would look like none.
+    fn is_misplaced(&self) -> Result<Option<Finding>> {
+        if !Votes::of(&self.home)?.are_against(self.id) {
+            return Ok(None);
+        }
+        let (file, what) = (self.home.path(file_name::SETTINGS), "it is another log's".to_owned());
+        Ok(Some(Finding { file, position: None, offsets: None, kind: Kind::State, what }))
     }
 
     /// The same of all but the groups, and the chain itself for whoever mends it. `tail`

@@ -130,8 +130,8 @@ impl Stretch {
         self.bad.is_empty() && self.end == self.next
     }
 
-    /// Whether there is not one good batch among its bytes.
-    pub(crate) fn is_nothing(&self) -> bool {
-        self.end == self.base && !self.bad.is_empty()
+    /// Whether there is not one good batch in it.
+    pub(crate) fn holds_nothing(&self) -> bool {
+        self.end == self.base
     }
 }
