@@ -133,8 +133,13 @@ pub trait DiskFile: Send + Debug {
     /// `Unsupported` where that can't be; `WouldBlock` while the pipe is full.
     fn splice_to(&self, position: u64, bytes: usize, pipe: BorrowedFd<'_>) -> io::Result<usize>;
 
+    /// The file's length in bytes, if `path` still names this very file.
+    fn size_at(&self, path: &Path) -> io::Result<Option<u64>>;
+
     /// Whether `path` still names this very file.
-    fn is_at(&self, path: &Path) -> io::Result<bool>;
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.size_at(path)?.is_some())
+    }
 }
 
 /// A directory that is held: as long as it is, no new one can be mistaken for it.

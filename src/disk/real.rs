@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::num::NonZeroU64;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
@@ -39,13 +39,14 @@ impl Disk for RealDisk {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(not_a_file());
         }
-        Ok(Box::new(RealFile { file: fd.into() }))
+        Ok(Box::new(RealFile { file: fd.into(), identity: Identity::of(&stat) }))
     }
 
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | ALWAYS;
         let fd = retry_on_intr(|| fs::open(path, flags, FILE_MODE))?;
-        Ok(Box::new(RealFile { file: fd.into() }))
+        let identity = Identity::of(&fs::fstat(&fd)?);
+        Ok(Box::new(RealFile { file: fd.into(), identity }))
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
@@ -96,13 +97,18 @@ impl Disk for RealDisk {
 
     fn hold_dir(&self, path: &Path) -> io::Result<Box<dyn HeldDirectory>> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Box::new(RealDirectory { fd: open(path, flags)? }))
+        let fd = open(path, flags)?;
+        let identity = Identity::of(&fs::fstat(&fd)?);
+        Ok(Box::new(RealDirectory { _fd: fd, identity }))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
         let fd = open(path, OFlags::RDONLY | ALWAYS).map_err(link_in_place)?;
-        match FileType::from_raw_mode(fs::fstat(&fd)?.st_mode) {
-            FileType::RegularFile | FileType::Directory => Ok(Box::new(RealLock { fd })),
+        let stat = fs::fstat(&fd)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile | FileType::Directory => {
+                Ok(Box::new(RealLock { fd, identity: Identity::of(&stat) }))
+            }
             _ => Err(not_a_file()),
         }
     }
@@ -149,35 +155,46 @@ fn entry_of(stat: &Stat) -> Entry {
     }
 }
 
-/// Whether `path` names the file behind `fd`.
-fn names(path: &Path, fd: impl AsFd) -> io::Result<bool> {
-    is_one(fs::lstat(path), fd)
+/// Which file an open handle is on. No other one has this device and number as long as
+/// the handle is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
 }
 
-/// Whether what was looked up is the file behind `fd`.
-fn is_one(found: rustix::io::Result<Stat>, fd: impl AsFd) -> io::Result<bool> {
-    let open = fs::fstat(fd)?;
-    match found {
-        Ok(found) => Ok((found.st_dev, found.st_ino) == (open.st_dev, open.st_ino)),
-        Err(Errno::NOENT) => Ok(false),
-        Err(error) => Err(error.into()),
+impl Identity {
+    fn of(stat: &Stat) -> Identity {
+        Identity { device: stat.st_dev, inode: stat.st_ino }
+    }
+
+    /// What was looked up, if it is this file.
+    fn matching(self, found: rustix::io::Result<Stat>) -> io::Result<Option<Stat>> {
+        match found {
+            Ok(found) => Ok((Identity::of(&found) == self).then_some(found)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
 #[derive(Debug)]
 struct RealDirectory {
-    fd: OwnedFd,
+    /// Kept open for the sake of `identity`.
+    _fd: OwnedFd,
+    identity: Identity,
 }
 
 impl HeldDirectory for RealDirectory {
     fn is_at(&self, path: &Path) -> io::Result<bool> {
-        is_one(fs::stat(path), &self.fd)
+        Ok(self.identity.matching(fs::stat(path))?.is_some())
     }
 }
 
 #[derive(Debug)]
 struct RealFile {
     file: File,
+    identity: Identity,
 }
 
 impl DiskFile for RealFile {
@@ -217,14 +234,16 @@ impl DiskFile for RealFile {
         }
     }
 
-    fn is_at(&self, path: &Path) -> io::Result<bool> {
-        names(path, &self.file)
+    fn size_at(&self, path: &Path) -> io::Result<Option<u64>> {
+        let found = self.identity.matching(fs::lstat(path))?;
+        Ok(found.map(|stat| stat.st_size as u64))
     }
 }
 
 #[derive(Debug)]
 struct RealLock {
     fd: OwnedFd,
+    identity: Identity,
 }
 
 impl DiskLock for RealLock {
@@ -253,7 +272,7 @@ impl DiskLock for RealLock {
     }
 
     fn is_at(&self, path: &Path) -> io::Result<bool> {
-        names(path, &self.fd)
+        Ok(self.identity.matching(fs::lstat(path))?.is_some())
     }
 }
 

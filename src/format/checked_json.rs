@@ -8,6 +8,8 @@
 //! `crc` is always the last member and written exactly so: the CRC-32 of the bytes
 //! before its comma, in eight lower-case hexadecimal digits.
 
+use std::fmt::Write;
+
 use serde::Serialize;
 
 const CRC_KEY: &[u8] = br#","crc":""#;
@@ -16,10 +18,12 @@ const CRC_TAIL: usize = 8 + 2;
 
 /// The line of an object with at least one member; `None` if `object` is no such thing.
 pub fn encode<T: Serialize>(object: &T) -> Option<String> {
-    let text = serde_json::to_string(object).ok()?;
-    let members = text.strip_suffix('}').filter(|text| text.len() > 1)?;
-    let crc = crc32fast::hash(members.as_bytes());
-    Some(format!(r#"{members},"crc":"{crc:08x}"}}"#))
+    let mut line = serde_json::to_string(object).ok()?;
+    let members = line.strip_suffix('}').filter(|members| members.len() > 1)?.len();
+    line.truncate(members);
+    let crc = crc32fast::hash(line.as_bytes());
+    write!(line, r#","crc":"{crc:08x}"}}"#).ok()?;
+    Some(line)
 }
 
 /// Whether `line`, without a newline, is one whose checksum is right.

@@ -64,12 +64,14 @@ struct Line<T> {
 }
 
 /// The 4096 bytes of a slot; `None` if the state is too long for it.
-pub fn encode<T: Serialize>(seq: u64, kept: u64, state: &T) -> Option<[u8; SLOT_LEN]> {
-    let line = checked_json::encode(&Line { seq, kept, state })?;
-    let mut slot = [b' '; SLOT_LEN];
-    slot.get_mut(..line.len())?.copy_from_slice(line.as_bytes());
-    slot[SLOT_LEN - 1] = b'\n';
-    (line.len() < SLOT_LEN).then_some(slot)
+pub fn encode<T: Serialize>(seq: u64, kept: u64, state: &T) -> Option<Vec<u8>> {
+    let mut slot = checked_json::encode(&Line { seq, kept, state })?.into_bytes();
+    if slot.len() >= SLOT_LEN {
+        return None;
+    }
+    slot.resize(SLOT_LEN - 1, b' ');
+    slot.push(b'\n');
+    Some(slot)
 }
 
 /// Reads one slot; `None` if it is not a good line.
@@ -148,7 +150,7 @@ mod tests {
         let good = encode(7, 6, &state(1)).unwrap();
         let text = good.trim_ascii_end().len();
         for bit in 0..text * 8 {
-            let mut bytes = good;
+            let mut bytes = good.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             assert!(decode::<State>(&bytes).is_none(), "bit {bit}");
         }

@@ -269,7 +269,10 @@ impl SegmentReader {
         self.window.copy_within(self.start..self.filled, 0);
         self.filled -= self.start;
         self.start = 0;
-        if self.window.len() < size {
+        if self.window.len() < size && self.filled == 0 {
+            // Zeroed by the system: what a short file leaves of it is never touched.
+            self.window = vec![0; size];
+        } else if self.window.len() < size {
             self.window.resize(size, 0);
         }
         let target = &mut self.window[self.filled..size];

@@ -27,6 +27,24 @@ fn traced(sandbox: &Sandbox, case: &str, options: &[&str], line: &str) -> Option
 const INTERRUPTED: [&str; 8] =
     ["?open,openat", "fsync", "fdatasync", "ftruncate", "flock", "pwritev", "pread64", "statfs"];
 
+/// What a commit costs is its calls, of which instruction counts know nothing.
+#[test]
+fn a_commit_after_each_record_takes_one_call_more_for_each() {
+    let sandbox = Sandbox::new();
+    sandbox.mk(1000);
+    let calls = [100, 1000].map(|records| {
+        let line = format!("consume -g g{records} -q --commit-every 1 -n {records}");
+        let mut command = traced(&sandbox, "the calls of a commit", &[], &line)?;
+        let output = fs::File::create(sandbox.path("output")).unwrap();
+        assert!(command.stdout(output).status().unwrap().success());
+        Some(fs::read_to_string(sandbox.path("strace")).unwrap().lines().count())
+    });
+    let [Some(few), Some(many)] = calls else { return };
+    // The record's own write and the checkpoint's, and a sync each second.
+    let more = many.saturating_sub(few);
+    assert!((1800..1900).contains(&more), "{more} calls more for 900 records");
+}
+
 #[test]
 fn calls_that_a_signal_interrupts_are_made_again() {
     for call in INTERRUPTED {

@@ -124,8 +124,9 @@ impl DiskFile for SimulatedFile {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    fn is_at(&self, path: &Path) -> io::Result<bool> {
-        self.handle.is_at(path)
+    fn size_at(&self, path: &Path) -> io::Result<Option<u64>> {
+        let is_at = self.handle.is_at(path)?;
+        Ok(is_at.then(|| self.handle.state().tree.bytes(self.handle.inode).len() as u64))
     }
 }
 

@@ -90,7 +90,14 @@ impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
     /// Whether somebody else wrote the file since, or put another in its place; if so,
     /// the caller opens it anew.
     pub(crate) fn has_changed(&self) -> Result<bool> {
-        Ok(!self.is_in_place()? || read(self.file.as_ref(), &self.path)? != self.bytes)
+        let size = self.file.size_at(&self.path).map_err(Error::io("look at", &self.path))?;
+        if size != Some(FILE_LEN as u64) {
+            return Ok(true);
+        }
+        let mut bytes = [0; FILE_LEN];
+        let length =
+            read_full(self.file.as_ref(), &mut bytes, 0).map_err(Error::io("read", &self.path))?;
+        Ok(bytes[..length] != self.bytes)
     }
 
     /// Whether the file still has its name.

@@ -66,10 +66,6 @@ impl Checkpoint {
 
     /// Stores where the group goes on; a power cut may take it back until [`sync`](Self::sync).
     pub(crate) fn store(&mut self, log: &Log, progress: Progress, now: Timestamp) -> Result<()> {
-        if !self.file.is_in_place()? {
-            // Somebody removed the file, though not by deleting the group, which waits.
-            return Err(Error::NoGroup(self.file.state().group.clone()));
-        }
         if self.durable < progress.next {
             self.durable = ensure_durable(log, progress.next)?;
         }
@@ -79,7 +75,15 @@ impl Checkpoint {
         self.file.store(state)
     }
 
+    /// Makes durable what was stored.
+    ///
+    /// # Errors
+    /// [`Error::NoGroup`] if somebody removed the file, though not by deleting the group,
+    /// which waits; what the disk says.
     pub(crate) fn sync(&mut self) -> Result<()> {
+        if !self.file.is_in_place()? {
+            return Err(Error::NoGroup(self.file.state().group.clone()));
+        }
         self.file.sync()
     }
 

@@ -164,3 +164,26 @@ impl Log {
         checkpoint.sync()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Disk;
+    use crate::log::fixture::fixture;
+
+    #[test]
+    fn what_is_stored_in_a_removed_checkpoint_is_never_called_durable() {
+        let fixture = fixture(1 << 20);
+        fixture.append(3);
+        let (group, now) = ("g".parse().unwrap(), Timestamp::from_millis(0));
+        let (start, holder) = (Start::At(Offset::ZERO), String::new());
+        let claim = Claim { start, out_of_range: None, commits: true, holder };
+        let mut consumer = Consumer::claim(&fixture.log, &group, &claim, now).unwrap();
+        consumer.commit(Offset::new(1), now, now).unwrap();
+        consumer.sync().unwrap();
+        fixture.disk.remove_file(&checkpoint::path(&fixture.log, &group)).unwrap();
+        consumer.commit(Offset::new(2), now, now).unwrap();
+        let synced = consumer.sync();
+        assert!(matches!(&synced, Err(Error::NoGroup(named)) if *named == group), "{synced:?}");
+    }
+}

@@ -226,10 +226,8 @@ fn bound(body: &Body<'_>) -> Result<()> {
 /// may have left a batch behind: a reader may have seen it, so it stays.
 fn is_as_left(log: &Log, state: &WriterState) -> Result<bool> {
     let path = log.home.segment_path(state.segment.segment());
-    let file = state.segment.file();
-    let bytes = file.size().map_err(Error::io("look at", &path))?;
-    let ends_there = bytes == state.segment.position().get();
-    Ok(ends_there && file.is_at(&path).map_err(Error::io("look at", path))?)
+    let size = state.segment.file().size_at(&path).map_err(Error::io("look at", path))?;
+    Ok(size == Some(state.segment.position().get()))
 }
 
 #[cfg(test)]

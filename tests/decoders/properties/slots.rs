@@ -61,7 +61,7 @@ fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(input: &[u8], stat
     if let Some(slot) = encode(draw.u64(), draw.u64(), state) {
         let read = decode::<T>(&slot).expect("a slot as it was encoded");
         assert_eq!(&read.state, state);
-        let mut rotten = slot;
+        let mut rotten = slot.clone();
         let at = usize::from(draw.u16()) % slot.trim_ascii_end().len();
         rotten[at] ^= 1 << (draw.u8() % 8);
         assert_eq!(decode::<T>(&rotten), None);

@@ -126,7 +126,7 @@ impl<'a> Program<'a> {
             }
             Call::IsAt(file, name) => {
                 let path = self.at(*name);
-                told(pick(&self.files, *file).map(|file| file.is_at(&path)).transpose())
+                told(pick(&self.files, *file).map(|file| file.size_at(&path)).transpose())
             }
             Call::Write(file, ..) | Call::Read(file, _) | Call::SetLen(file, _) => {
                 told(pick(&self.files, *file).map(|file| bytes_of(file.as_ref(), call)).transpose())
