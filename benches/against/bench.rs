@@ -49,11 +49,6 @@ impl Bench {
         Ok(Bench { dir, path, binary, only: only.clone(), quick: *quick, rounds: *rounds })
     }
 
-    /// Takes the directory away again.
-    pub fn remove(self) -> Result<()> {
-        fs::remove_dir_all(&self.dir).with_context(|| self.dir.display().to_string())
-    }
-
     /// Whether `--only` leaves this in; says so, since a run takes minutes.
     pub fn wanted(&self, name: &str) -> bool {
         let wanted = self.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
@@ -123,6 +118,15 @@ impl Bench {
     /// Has the system write back what it holds, so that one row does not pay for another.
     pub fn settle(&self) -> Result<()> {
         self.run("sync -f .")
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // Gigabytes, which may not stay behind a measurement that failed either.
+        if let Err(error) = fs::remove_dir_all(&self.dir) {
+            eprintln!("{} stays behind: {error}", self.dir.display());
+        }
     }
 }
 
