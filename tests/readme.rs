@@ -15,7 +15,7 @@ fn readme() -> PathBuf {
 
 #[test]
 fn every_path_that_it_names_is_there() {
-    const FOLDERS: [&str; 5] = ["src/", "tests/", "man/", "completions/", ".ci/"];
+    const FOLDERS: [&str; 6] = ["src/", "tests/", "benches/", "man/", "completions/", ".ci/"];
     let text = fs::read_to_string(readme()).unwrap();
     let words = text.split(|c: char| !c.is_alphanumeric() && !"/._-".contains(c));
     let named: Vec<&str> = words
