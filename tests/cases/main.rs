@@ -16,6 +16,7 @@ mod index;
 mod input;
 mod lock;
 mod long_run;
+mod much_damage;
 mod path;
 mod pipe;
 mod range;

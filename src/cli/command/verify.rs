@@ -45,6 +45,8 @@ Action:
 JSON names:
   file, position, first, next, kind, action
   position is null for a whole file, first and next where nothing is lost
+  Beyond 100 places of one segment the rest is one line: from the first
+  place, and first to next span all that is lost.
 ")]
 pub struct Verify {
     #[command(flatten)]

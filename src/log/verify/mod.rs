@@ -28,12 +28,15 @@ pub struct Verification {
     pub segments: u64,
     /// How many records are good.
     pub records: u64,
+    /// How many damaged places there are beyond one a finding: many of one segment are
+    /// told as one.
+    pub untold: usize,
 }
 
 impl Verification {
-    /// How many findings are damage.
+    /// How many places are damaged.
     pub fn damaged(&self) -> usize {
-        self.findings.iter().filter(|finding| finding.kind.is_damage()).count()
+        self.untold + self.findings.iter().filter(|finding| finding.kind.is_damage()).count()
     }
 }
 
@@ -80,7 +83,8 @@ impl Log {
         findings.extend(state);
         let segments = chain.stretches.iter().filter(|stretch| stretch.is_there).count() as u64;
         let records = chain.stretches.iter().map(|stretch| stretch.facts.records).sum();
-        Ok((chain, Verification { findings, segments, records }))
+        let untold = chain.untold();
+        Ok((chain, Verification { findings, segments, records, untold }))
     }
 
     /// The segments, and the end of the log as it was found after they were listed.
