@@ -27,3 +27,4 @@ mod segment;
 mod system_calls;
 mod time;
 mod torn;
+mod unread;

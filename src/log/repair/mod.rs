@@ -46,6 +46,10 @@ impl Log {
     /// As [`Log::verify`]. What was mended until then stays so, and another run goes on.
     pub fn repair(&self, now: Timestamp, watch: &mut dyn FnMut(u64)) -> Result<Repair> {
         let before = self.verify(watch)?;
+        if before.unread() > 0 {
+            // Nobody knows what they hold, so nothing is decided about the rest.
+            return Ok(Repair { after: before.clone(), before });
+        }
         let needs_mending = before.findings.iter().any(is_mendable);
         if needs_mending {
             self.mend(&before.findings, now)?;
@@ -60,9 +64,13 @@ impl Log {
 
     /// What only whoever appends may change.
     fn mend(&self, findings: &[Finding], now: Timestamp) -> Result<()> {
+        // What is no lock is held by nobody.
+        let lock = self.home.path(file_name::LOCK);
+        self.displace_bad_state(findings.iter().filter(|found| found.file == lock))?;
+        let rest = findings.iter().filter(|found| found.file != lock);
         let lock = AppendLock::of(&self.home)?;
         let _held = lock.acquire(&self.home)?;
-        self.displace_bad_state(findings)?;
+        self.displace_bad_state(rest)?;
         let (chain, found) = self.examine(|| Ok(self.look_at_end()?.0), &mut |_| ())?;
         self.mend_segments(&chain, now)?;
         // As a writer would: the torn tail, `start` and `end`.
@@ -98,8 +106,8 @@ impl Log {
     }
 
     /// Sets aside `start` or `end` of which no line is good, so that they are made anew.
-    fn displace_bad_state(&self, findings: &[Finding]) -> Result<()> {
-        for found in findings.iter().filter(|found| found.kind == Kind::State) {
+    fn displace_bad_state<'a>(&self, findings: impl Iterator<Item = &'a Finding>) -> Result<()> {
+        for found in findings.filter(|found| found.kind == Kind::State) {
             quarantine::displace(&self.home, &found.file, &found.what)?;
         }
         Ok(())

@@ -28,9 +28,13 @@ impl Ending {
     pub(crate) fn of(tail: Result<Tail>) -> Result<Ending> {
         match tail {
             Ok(tail) => Ok(Ending::Found(tail)),
-            Err(Error::Damage(_) | Error::BatchTooLarge(_) | Error::Unreadable { .. }) => {
-                Ok(Ending::Damaged)
-            }
+            // What can't be read is told of where its file is looked at.
+            Err(
+                Error::Damage(_)
+                | Error::BatchTooLarge(_)
+                | Error::Unreadable { .. }
+                | Error::Io { .. },
+            ) => Ok(Ending::Damaged),
             Err(error) => Err(error),
         }
     }
@@ -43,6 +47,10 @@ pub(crate) struct Chain {
     pub stretches: Vec<Stretch>,
     /// Files with a segment's name that are no part of the log.
     pub strangers: Vec<Offset>,
+    /// What is to be told of segments that can't be read.
+    pub unread: Vec<Finding>,
+    /// What has been added last could not be read, so that nobody knows where it ends.
+    leap: bool,
     /// The torn tail: where it begins and how long it is.
     pub torn: Option<(Position, u64)>,
     /// The log start.
@@ -62,8 +70,15 @@ impl Chain {
         end: Option<&EndState>,
         watch: &mut dyn FnMut(u64),
     ) -> Result<Chain> {
-        let (stretches, strangers) = (Vec::new(), Vec::new());
-        let mut chain = Chain { stretches, strangers, torn: None, start, end: start };
+        let mut chain = Chain {
+            stretches: Vec::new(),
+            strangers: Vec::new(),
+            unread: Vec::new(),
+            leap: false,
+            torn: None,
+            start,
+            end: start,
+        };
         let mut start = start;
         for &base in bases {
             if base < start {
@@ -76,13 +91,25 @@ impl Chain {
             };
             if base < chain.end {
                 chain.strangers.push(base);
-            } else if let Some(stretch) = Stretch::check(log, base, length, watch)? {
-                let is_known = end.is_some_and(|end| end.written.segment == base);
-                chain.add(stretch, is_known);
-            } else {
-                // gc removed it meanwhile, and moved the log start before that.
-                start = log.start()?;
-                chain.end = chain.end.max(start);
+                continue;
+            }
+            match Stretch::check(log, base, length, watch) {
+                Ok(Some(stretch)) => {
+                    let is_known = end.is_some_and(|end| end.written.segment == base);
+                    chain.add(stretch, is_known);
+                }
+                Ok(None) => {
+                    // gc removed it meanwhile, and moved the log start before that.
+                    start = log.start()?;
+                    chain.end = chain.end.max(start);
+                }
+                Err(error) if error.is_no_file() => chain.strangers.push(base),
+                Err(error) => {
+                    let path = log.home.segment_path(base);
+                    chain.unread.push(Finding::unread(path, Kind::Stranger, error)?);
+                    chain.reach(base);
+                    chain.leap = true;
+                }
             }
         }
         match tail {
@@ -107,6 +134,10 @@ impl Chain {
     /// Lets the log so far reach to `offset`.
     fn reach(&mut self, offset: Offset) {
         if offset <= self.end {
+            return;
+        }
+        if std::mem::take(&mut self.leap) {
+            self.end = offset;
             return;
         }
         if self.stretches.is_empty() {
@@ -149,7 +180,7 @@ impl Chain {
 
     /// What is to be told of it all.
     pub(crate) fn findings(&self, log: &Log) -> Vec<Finding> {
-        let mut findings = Vec::new();
+        let mut findings = self.unread.clone();
         for (number, stretch) in self.stretches.iter().enumerate() {
             findings.extend(self.findings_of(log, stretch, number + 1 == self.stretches.len()));
         }
