@@ -96,7 +96,18 @@ fn check_twice(log: &Log, state: &CheckpointState, bounds: &Bounds) -> Result<()
 /// fault: its segments were deleted by gc.
 pub(crate) fn of_the_groups(log: &Log, bounds: &Bounds) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    for group in log.group_names()? {
+    let groups = match log.group_names() {
+        Ok(groups) => groups,
+        Err(Error::Unreadable { path: file, what }) => {
+            let kind = Kind::Checkpoint;
+            return Ok(vec![Finding { file, position: None, offsets: None, kind, what }]);
+        }
+        Err(error) => {
+            let dir = log.home.groups_dir();
+            return Finding::unread(dir, Kind::Checkpoint, error).map(|found| vec![found]);
+        }
+    };
+    for group in groups {
         let file = checkpoint::path(log, &group);
         let mut told = |kind, what| {
             let file = file.clone();
