@@ -46,10 +46,7 @@ impl Log {
     /// As [`Log::verify`]. What was mended until then stays so, and another run goes on.
     pub fn repair(&self, now: Timestamp, watch: &mut dyn FnMut(u64)) -> Result<Repair> {
         let before = self.verify(watch)?;
-        if before.unread() > 0 {
-            // Nobody knows what they hold, so nothing is decided about the rest.
-            return Ok(Repair { after: before.clone(), before });
-        }
+        all_read(&before)?;
         let needs_mending = before.findings.iter().any(is_mendable);
         if needs_mending {
             self.mend(&before.findings, now)?;
@@ -72,6 +69,7 @@ impl Log {
         let _held = lock.acquire(&self.home)?;
         self.displace_bad_state(rest)?;
         let (chain, found) = self.examine(|| Ok(self.look_at_end()?.0), &mut |_| ())?;
+        all_read(&found)?;
         self.mend_segments(&chain, now)?;
         // As a writer would: the torn tail, `start` and `end`.
         let mut writer = WriterState::prepare(self)?;
@@ -204,6 +202,16 @@ impl Log {
             }
         }
         table_file::refresh(self)
+    }
+}
+
+/// Nobody knows what a file holds that can't be read, so nothing is mended around it.
+fn all_read(found: &Verification) -> Result<()> {
+    match found.findings.iter().find(|found| found.kind == Kind::Unread) {
+        None => Ok(()),
+        Some(found) => {
+            Err(Error::io("mend", &found.file)(std::io::Error::other(found.what.clone())))
+        }
     }
 }
 
