@@ -273,6 +273,11 @@ impl Error {
         matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
+    /// Whether something that is no file has its name: a link, a directory.
+    pub(crate) fn is_no_file(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput)
+    }
+
     /// Bad bytes of the file at `path`, known to be no torn tail.
     pub(crate) fn bad(path: PathBuf, bad: &Bad) -> Error {
         if let BadReason::Header(newer @ HeaderError::Newer { .. }) = &bad.reason {

@@ -120,6 +120,18 @@ impl Home {
         self.disk.entry(path).map_err(Error::io("look at", path))
     }
 
+    /// Refuses anything but a directory in the place of one of the log's own.
+    pub(crate) fn refuse_link(&self, dir: &Path) -> Result<()> {
+        match self.entry(dir)? {
+            None | Some(Entry::Directory) => Ok(()),
+            Some(_) => {
+                let what = "it is no directory, and links are not followed here: \
+                            put the directory itself in its place";
+                Err(Error::Unreadable { path: dir.to_owned(), what: what.to_owned() })
+            }
+        }
+    }
+
     pub(crate) fn sync_dir(&self, path: &Path) -> Result<()> {
         self.disk.sync_dir(path).map_err(Error::io("sync", path))
     }

@@ -8,7 +8,7 @@ use crate::cli::failure::{Ended, Status};
 use crate::cli::listing::{Listing, print_json};
 use crate::cli::session::{LogArgument, Session};
 use crate::cli::stream::progress::Progress;
-use crate::log::{Finding, Kind, Log, Repair, Verification};
+use crate::log::{Error, Finding, Kind, Log, Repair, Verification};
 use crate::model::{Offset, Position};
 
 /// Check every byte of the log
@@ -36,6 +36,7 @@ Kinds:
   gap         damage that an earlier repair passed
   slot        one line of a two-slot file is bad, or the file is missing
   derived     an index or table is no good; nothing depends on it
+  unread      a file that can't be read, so nothing is known: exit status 1
   The first five are damage: exit status 4.
 
 Action:
@@ -45,6 +46,8 @@ Action:
 JSON names:
   file, position, first, next, kind, action
   position is null for a whole file, first and next where nothing is lost
+  Beyond 100 places of one segment the rest is one line: from the first
+  place, and first to next span all that is lost.
 ")]
 pub struct Verify {
     #[command(flatten)]
@@ -78,7 +81,7 @@ pub fn run(args: &Verify, session: &Session) -> Result<()> {
         true => Log::restore(&session.home(&args.log)?)?,
         false => None,
     };
-    let log = session.open(&args.log)?;
+    let log = session.open(&args.log).inspect_err(|error| lost_log_json(error, args))?;
     let (segments, _) = log.segments().unwrap_or_default();
     let bytes = segments.iter().map(|facts| facts.bytes).sum();
     let mut progress = Progress::of_bytes("checking", bytes, true);
@@ -95,16 +98,39 @@ pub fn run(args: &Verify, session: &Session) -> Result<()> {
     };
     progress.finish();
     found.findings.splice(0..0, restored);
-    match args.json {
-        true => print_json(found.findings.iter().map(row))?,
-        false if found.findings.is_empty() => {}
-        false => table(&found.findings).print()?,
-    }
+    list(args, &found.findings)?;
     tell(args, &found, &left, session);
-    match left.damaged() {
-        0 => Ok(()),
-        damaged => bail!(still_damaged(args, damaged)),
+    match (left.damaged(), left.unread()) {
+        (0, 0) => Ok(()),
+        (0, unread) => bail!(not_all_read(unread)),
+        (damaged, _) => bail!(still_damaged(args, damaged)),
     }
+}
+
+/// Lists a `log.json` that is no good: without the log's id nothing else can be checked.
+fn lost_log_json(error: &anyhow::Error, args: &Verify) {
+    if let Some(Error::Unreadable { path, what }) = error.downcast_ref() {
+        let (file, what) = (path.clone(), what.clone());
+        let found = Finding { file, position: None, offsets: None, kind: Kind::State, what };
+        // What is wrong is said on stderr all the same.
+        let _ = list(args, &[found]);
+    }
+}
+
+fn list(args: &Verify, findings: &[Finding]) -> Result<()> {
+    match args.json {
+        true => print_json(findings.iter().map(row)),
+        false if findings.is_empty() => Ok(()),
+        false => table(findings).print(),
+    }
+}
+
+fn not_all_read(unread: usize) -> Ended {
+    let files = if unread == 1 { "file" } else { "files" };
+    let line = format!(
+        "{unread} {files} can't be read: see the listing, and run verify as a user who may read them"
+    );
+    Ended { status: Status::Failed, line: Some(line) }
 }
 
 fn row(found: &Finding) -> Row {
@@ -152,8 +178,8 @@ fn tell(args: &Verify, found: &Verification, left: &Verification, session: &Sess
             if mended == 1 { "place" } else { "places" },
             if sets_aside(found) { "; what was there is kept in quarantine/" } else { "" },
         )),
-        (false, 0) => session.note(&format!("{looked_at}: no damage")),
-        (false, _) => {}
+        (false, 0) if left.unread() == 0 => session.note(&format!("{looked_at}: no damage")),
+        _ => {}
     }
 }
 

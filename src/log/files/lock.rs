@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use crate::disk::{DiskLock, LockMode};
+use crate::disk::{DiskLock, Entry, LockMode};
 use crate::format::file_name;
 use crate::log::error::{Error, Result};
 use crate::log::home::Home;
@@ -63,6 +63,11 @@ impl AppendLock {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             lock => {
                 let lock = lock.map_err(Error::io("open", &path))?;
+                if home.entry(&path)? == Some(Entry::Directory) {
+                    let what = "not a regular file: run tapelog verify --repair";
+                    let source = std::io::Error::new(ErrorKind::InvalidInput, what);
+                    return Err(Error::Io { action: "open", path, source });
+                }
                 Ok(Some(AppendLock { lock, path }))
             }
         }

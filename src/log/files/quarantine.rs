@@ -81,6 +81,7 @@ pub(crate) fn note(home: &Home, path: &Path, line: &str) -> Result<()> {
 /// The directory, its name durable.
 fn make_dir(home: &Home) -> Result<PathBuf> {
     let dir = home.path(file_name::QUARANTINE);
+    home.refuse_link(&dir)?;
     match home.disk().create_dir(&dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(Error::io("create", &dir)(error));

@@ -232,16 +232,22 @@ pub(crate) fn judge_bad(
     durable: Offset,
 ) -> Result<u64> {
     let path = home.segment_path(segment);
-    let length = file.size().map_err(Error::io("read", &path))?;
-    let around = Surroundings {
-        expected: bad.offset,
-        durable,
-        synced_later: synced_later(file, id, segment, bad.position)
-            .map_err(Error::io("read", &path))?,
-        later_segment: home.list_segments()?.last().is_some_and(|&last| last > segment),
-    };
+    let mut around =
+        Surroundings { expected: bad.offset, durable, synced_later: None, later_segment: false };
+    // What is cheap to know comes first: a reader that passes damage asks at each place.
+    if judge(&around) == Verdict::Torn {
+        around.later_segment = home.list_segments()?.last().is_some_and(|&last| last > segment);
+    }
+    if judge(&around) == Verdict::Torn {
+        let place = Place { log: id, segment, position: bad.position };
+        around.synced_later =
+            synced_later(file, place, bad.offset).map_err(Error::io("read", &path))?;
+    }
     match judge(&around) {
-        Verdict::Torn if !is_whole(bad) => Ok(length.saturating_sub(bad.position.get())),
+        Verdict::Torn if !is_whole(bad) => {
+            let length = file.size().map_err(Error::io("read", &path))?;
+            Ok(length.saturating_sub(bad.position.get()))
+        }
         _ => Err(Error::bad(path, bad)),
     }
 }
@@ -254,18 +260,21 @@ fn is_whole(bad: &Bad) -> bool {
 }
 
 /// The highest durable mark in any good header behind `bad`: headers say where they
-/// stand, so a copy of one elsewhere does not count.
+/// stand, so a copy of one elsewhere does not count. Looks no further than to the first
+/// mark beyond `enough`.
 pub(crate) fn synced_later(
     file: &dyn DiskFile,
-    log: LogId,
-    segment: Offset,
-    bad: Position,
+    bad: Place,
+    enough: Offset,
 ) -> std::io::Result<Option<Offset>> {
     let mut highest = None;
-    let from = Place { log, segment, position: bad + 1 };
-    each_header::<()>(file, from, |place, bytes| {
+    let from = Place { position: bad.position + 1, ..bad };
+    each_header(file, from, |place, bytes| {
         highest = highest.max(Header::synced_at(bytes, place));
-        Ok(ControlFlow::Continue(()))
+        Ok(match highest > Some(enough) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
     })?;
     Ok(highest)
 }

@@ -44,6 +44,7 @@ impl Checkpoint {
         patience: Duration,
     ) -> Result<Option<Checkpoint>> {
         log.home.require_local()?;
+        log.home.refuse_link(&log.home.groups_dir())?;
         let path = path(log, group);
         let Some(lock) = take_lock(log, group, &path, patience)? else { return Ok(None) };
         let file = SlotFile::<CheckpointState>::open(&log.home, &path, Access::ReadWrite);
@@ -100,6 +101,7 @@ pub(crate) fn path(log: &Log, group: &GroupName) -> PathBuf {
 
 /// What the checkpoint of `group` says; `None` if there is no such group.
 pub(crate) fn read(log: &Log, group: &GroupName) -> Result<Option<CheckpointState>> {
+    log.home.refuse_link(&log.home.groups_dir())?;
     let path = path(log, group);
     match SlotFile::<CheckpointState>::read(&log.home, &path) {
         Ok(state) => {

@@ -61,6 +61,7 @@ impl Holder {
 /// Makes the directory of groups, which a copy of the log may have lost when it was empty.
 pub(crate) fn make_groups_dir(log: &Log) -> Result<()> {
     let dir = log.home.groups_dir();
+    log.home.refuse_link(&dir)?;
     match log.home.disk().create_dir(&dir) {
         Ok(()) => log.home.sync_dir(log.home.dir()),
         // There already, or a disk that can't be written, which the next step tells.

@@ -91,6 +91,7 @@ impl Log {
     /// What the disk says.
     pub fn group_names(&self) -> Result<Vec<GroupName>> {
         let dir = self.home.groups_dir();
+        self.home.refuse_link(&dir)?;
         let names = match self.home.disk().list(&dir) {
             // A copy of the log may have lost a directory that was empty.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),

@@ -51,6 +51,7 @@ impl Log {
             return Err(another_logs(&self.home));
         }
         let before = self.verify(watch)?;
+        all_read(&before)?;
         let needs_mending = before.findings.iter().any(is_mendable);
         if needs_mending {
             self.mend(&before.findings, now)?;
@@ -65,10 +66,15 @@ impl Log {
 
     /// What only whoever appends may change.
     fn mend(&self, findings: &[Finding], now: Timestamp) -> Result<()> {
+        // What is no lock is held by nobody.
+        let lock = self.home.path(file_name::LOCK);
+        self.displace_bad_state(findings.iter().filter(|found| found.file == lock))?;
+        let rest = findings.iter().filter(|found| found.file != lock);
         let lock = AppendLock::of(&self.home)?;
         let _held = lock.acquire(&self.home)?;
-        self.displace_bad_state(findings)?;
+        self.displace_bad_state(rest)?;
         let (chain, found) = self.examine(|| Ok(self.look_at_end()?.0), &mut |_| ())?;
+        all_read(&found)?;
         self.mend_segments(&chain, now)?;
         // As a writer would: the torn tail, `start` and `end`.
         let mut writer = WriterState::prepare(self)?;
@@ -103,8 +109,8 @@ impl Log {
     }
 
     /// Sets aside `start` or `end` of which no line is good, so that they are made anew.
-    fn displace_bad_state(&self, findings: &[Finding]) -> Result<()> {
-        for found in findings.iter().filter(|found| found.kind == Kind::State) {
+    fn displace_bad_state<'a>(&self, findings: impl Iterator<Item = &'a Finding>) -> Result<()> {
+        for found in findings.filter(|found| found.kind == Kind::State) {
             quarantine::displace(&self.home, &found.file, &found.what)?;
         }
         Ok(())
@@ -201,6 +207,16 @@ impl Log {
             }
         }
         table_file::refresh(self)
+    }
+}
+
+/// Nobody knows what a file holds that can't be read, so nothing is mended around it.
+fn all_read(found: &Verification) -> Result<()> {
+    match found.findings.iter().find(|found| found.kind == Kind::Unread) {
+        None => Ok(()),
+        Some(found) => {
+            Err(Error::io("mend", &found.file)(std::io::Error::other(found.what.clone())))
+        }
     }
 }
 

@@ -3,11 +3,13 @@
 
 use super::finding::{Finding, Kind};
 use super::stretch::Stretch;
+use crate::format::batch::Place;
 use crate::format::state::EndState;
 use crate::log::Log;
 use crate::log::error::{Error, Result};
 use crate::log::find::tail::{Tail, synced_later};
 use crate::model::{Offset, Position};
+use crate::segment::BadBytes;
 
 /// The end of a log, looked for.
 #[derive(Debug)]
@@ -26,9 +28,13 @@ impl Ending {
     pub(crate) fn of(tail: Result<Tail>) -> Result<Ending> {
         match tail {
             Ok(tail) => Ok(Ending::Found(tail)),
-            Err(Error::Damage(_) | Error::BatchTooLarge(_) | Error::Unreadable { .. }) => {
-                Ok(Ending::Damaged)
-            }
+            // What can't be read is told of where its file is looked at.
+            Err(
+                Error::Damage(_)
+                | Error::BatchTooLarge(_)
+                | Error::Unreadable { .. }
+                | Error::Io { .. },
+            ) => Ok(Ending::Damaged),
             Err(error) => Err(error),
         }
     }
@@ -41,6 +47,10 @@ pub(crate) struct Chain {
     pub stretches: Vec<Stretch>,
     /// Files with a segment's name that are no part of the log.
     pub strangers: Vec<Offset>,
+    /// What is to be told of segments that can't be read.
+    pub unread: Vec<Finding>,
+    /// What has been added last could not be read, so that nobody knows where it ends.
+    leap: bool,
     /// The torn tail: where it begins and how long it is.
     pub torn: Option<(Position, u64)>,
     /// The log start.
@@ -60,8 +70,15 @@ impl Chain {
         end: Option<&EndState>,
         watch: &mut dyn FnMut(u64),
     ) -> Result<Chain> {
-        let (stretches, strangers) = (Vec::new(), Vec::new());
-        let mut chain = Chain { stretches, strangers, torn: None, start, end: start };
+        let mut chain = Chain {
+            stretches: Vec::new(),
+            strangers: Vec::new(),
+            unread: Vec::new(),
+            leap: false,
+            torn: None,
+            start,
+            end: start,
+        };
         let mut start = start;
         for &base in bases {
             if base < start {
@@ -74,12 +91,22 @@ impl Chain {
             };
             if base < chain.end {
                 chain.strangers.push(base);
-            } else if let Some(stretch) = Stretch::check(log, base, length, watch)? {
-                chain.add(stretch, end);
-            } else {
-                // gc removed it meanwhile, and moved the log start before that.
-                start = log.start()?;
-                chain.end = chain.end.max(start);
+                continue;
+            }
+            match Stretch::check(log, base, length, watch) {
+                Ok(Some(stretch)) => chain.add(stretch, end),
+                Ok(None) => {
+                    // gc removed it meanwhile, and moved the log start before that.
+                    start = log.start()?;
+                    chain.end = chain.end.max(start);
+                }
+                Err(error) if error.is_no_file() => chain.strangers.push(base),
+                Err(error) => {
+                    let path = log.home.segment_path(base);
+                    chain.unread.push(Finding::unread(path, Kind::Stranger, error)?);
+                    chain.reach(base);
+                    chain.leap = true;
+                }
             }
         }
         match tail {
@@ -118,6 +145,10 @@ impl Chain {
         if offset <= self.end {
             return;
         }
+        if std::mem::take(&mut self.leap) {
+            self.end = offset;
+            return;
+        }
         if self.stretches.is_empty() {
             self.stretches.push(Stretch::missing(self.end));
         }
@@ -142,8 +173,9 @@ impl Chain {
         {
             let path = log.home.segment_path(last.base);
             let file = log.home.open_segment(last.base, crate::disk::Access::Read)?;
-            let later = synced_later(file.as_ref(), log.id, last.base, first.bad.position)
-                .map_err(Error::io("read", path))?;
+            let place = Place { log: log.id, segment: last.base, position: first.bad.position };
+            let later =
+                synced_later(file.as_ref(), place, Offset::MAX).map_err(Error::io("read", path))?;
             safe = safe.max(later.unwrap_or_default());
         }
         self.reach(safe);
@@ -157,7 +189,7 @@ impl Chain {
 
     /// What is to be told of it all.
     pub(crate) fn findings(&self, log: &Log) -> Vec<Finding> {
-        let mut findings = Vec::new();
+        let mut findings = self.unread.clone();
         for (number, stretch) in self.stretches.iter().enumerate() {
             findings.extend(self.findings_of(log, stretch, number + 1 == self.stretches.len()));
         }
@@ -182,6 +214,12 @@ impl Chain {
         findings
     }
 
+    /// How many damaged places there are beyond the findings that tell of them.
+    pub(crate) fn untold(&self) -> usize {
+        let places = self.stretches.iter().map(|stretch| told_singly(&stretch.bad).1.len());
+        places.map(|places| places.saturating_sub(1)).sum()
+    }
+
     fn findings_of(&self, log: &Log, stretch: &Stretch, is_last: bool) -> Vec<Finding> {
         let file = log.home.segment_path(stretch.base);
         let finding = |position, offsets, kind, what| {
@@ -189,17 +227,35 @@ impl Chain {
             Finding { file, position: Some(position), offsets, kind, what }
         };
         let mut findings = Vec::new();
-        for (position, from, next) in &stretch.gaps {
+        let (gaps, more) = told_singly(&stretch.gaps);
+        for (position, from, next) in gaps {
             let what = "records that were damaged, passed by an earlier repair".to_owned();
             findings.push(finding(*position, Some((*from, *next)), Kind::Gap, what));
         }
+        if let [(position, from, _), .., (_, _, next)] = more {
+            let what = format!("{} gaps, passed by an earlier repair", more.len());
+            findings.push(finding(*position, Some((*from, *next)), Kind::Gap, what));
+        }
         let mut reached = stretch.end;
-        for bad in &stretch.bad {
-            let next = bad.next.unwrap_or(stretch.next);
-            let lost = (next > bad.bad.offset).then_some((bad.bad.offset, next));
+        let lost = |bad: &BadBytes| (bad.bad.offset, bad.next.unwrap_or(stretch.next));
+        let (singly, more) = told_singly(&stretch.bad);
+        for bad in singly {
+            let (from, next) = lost(bad);
+            let lost = (next > from).then_some((from, next));
             let torn = is_last && bad.next.is_none() && lost.is_none();
             let kind = if torn { Kind::Torn } else { Kind::Damaged };
             findings.push(finding(bad.bad.position, lost, kind, bad.bad.reason.to_string()));
+            reached = reached.max(next);
+        }
+        if let [first, .., last] = more {
+            let (from, next) = (first.bad.offset, lost(last).1);
+            let what = format!(
+                "{} places up to byte {}, the first: {}",
+                more.len(),
+                last.end,
+                first.bad.reason
+            );
+            findings.push(finding(first.bad.position, Some((from, next)), Kind::Damaged, what));
             reached = reached.max(next);
         }
         if reached < stretch.next {
@@ -212,4 +268,14 @@ impl Chain {
         }
         findings
     }
+}
+
+/// So many of a segment's places are told one by one. What is more is told as one, so
+/// that a listing does not grow with the damage.
+const TOLD_SINGLY: usize = 100;
+
+/// Those that are told one by one, and the rest, if that is more than one.
+fn told_singly<T>(places: &[T]) -> (&[T], &[T]) {
+    let singly = if places.len() > TOLD_SINGLY + 1 { TOLD_SINGLY } else { places.len() };
+    places.split_at(singly)
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::log::error::Error;
 use crate::model::{Offset, Position};
 
 /// Something in a log's files that is not as it should be, or is worth telling.
@@ -19,6 +20,26 @@ pub struct Finding {
     pub what: String,
 }
 
+impl Finding {
+    /// What is to be told of `file`, which could not be opened or read: damage if it is no
+    /// file at all.
+    ///
+    /// # Errors
+    /// `error`, if it is another one.
+    pub(crate) fn unread(file: PathBuf, no_file: Kind, error: Error) -> Result<Finding, Error> {
+        let (kind, what) = match &error {
+            error if error.is_no_file() => {
+                (no_file, "it is a link or a directory, where a file belongs".to_owned())
+            }
+            Error::Io { action, source, .. } => {
+                (Kind::Unread, format!("can't {action} it: {source}"))
+            }
+            _ => return Err(error),
+        };
+        Ok(Finding { file, position: None, offsets: None, kind, what })
+    }
+}
+
 /// The kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -32,6 +53,8 @@ pub enum Kind {
     State,
     /// A checkpoint that is no good, or does not fit the log.
     Checkpoint,
+    /// A file that the system won't let be read: nothing is known of it.
+    Unread,
     /// An unfinished or unsynced end, as a crash leaves it.
     Torn,
     /// Records that were damaged, and passed by an earlier repair.
@@ -51,6 +74,7 @@ impl Kind {
             Kind::Stranger => "stranger",
             Kind::State => "state",
             Kind::Checkpoint => "checkpoint",
+            Kind::Unread => "unread",
             Kind::Torn => "torn",
             Kind::Gap => "gap",
             Kind::Slot => "slot",
@@ -62,7 +86,7 @@ impl Kind {
     pub fn is_damage(self) -> bool {
         match self {
             Kind::Damaged | Kind::Missing | Kind::Stranger | Kind::State | Kind::Checkpoint => true,
-            Kind::Torn | Kind::Gap | Kind::Slot | Kind::Derived => false,
+            Kind::Unread | Kind::Torn | Kind::Gap | Kind::Slot | Kind::Derived => false,
         }
     }
 
@@ -73,7 +97,7 @@ impl Kind {
             Kind::Missing => Action::Gap,
             Kind::State | Kind::Derived | Kind::Slot => Action::Rebuild,
             Kind::Checkpoint => Action::Seek,
-            Kind::Gap => Action::None,
+            Kind::Gap | Kind::Unread => Action::None,
         }
     }
 }

@@ -30,17 +30,25 @@ pub struct Verification {
     pub segments: u64,
     /// How many records are good.
     pub records: u64,
+    /// How many damaged places there are beyond one a finding: many of one segment are
+    /// told as one.
+    pub untold: usize,
 }
 
 impl Verification {
-    /// How many findings are damage.
+    /// How many places are damaged.
     pub fn damaged(&self) -> usize {
-        self.findings.iter().filter(|finding| finding.kind.is_damage()).count()
+        self.untold + self.findings.iter().filter(|finding| finding.kind.is_damage()).count()
+    }
+
+    /// How many files can't be read.
+    pub fn unread(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.kind == Kind::Unread).count()
     }
 }
 
 impl Log {
-    /// Checks every byte of the log. `watch` is told how many more were read.
+    /// Checks every byte of the log. A file that can't be read is a finding too. `watch` is told how many more were read.
     ///
     /// # Errors
     /// [`Error::Newer`](super::Error::Newer) for what a later version wrote; what the disk says.
@@ -77,7 +85,9 @@ impl Log {
         let state = state::of_the_log(self)?;
         let is_bad = |name| {
             let path = self.home.path(name);
-            state.iter().any(|found| found.kind == Kind::State && found.file == path)
+            state
+                .iter()
+                .any(|found| matches!(found.kind, Kind::State | Kind::Unread) && found.file == path)
         };
         let end = if is_bad(file_name::END) { None } else { self.end_state()? };
         let (bases, ending) = self.bases_and_end(tail)?;
@@ -90,13 +100,14 @@ impl Log {
         for stretch in chain.stretches.iter().filter(|stretch| stretch.is_there) {
             findings.extend(derived::of_index(self, stretch));
         }
-        if !findings.iter().any(|finding| finding.kind.is_damage()) {
+        if !findings.iter().any(|found| found.kind.is_damage() || found.kind == Kind::Unread) {
             findings.extend(derived::of_table(self, &chain.stretches)?);
         }
         findings.extend(state);
         let segments = chain.stretches.iter().filter(|stretch| stretch.is_there).count() as u64;
         let records = chain.stretches.iter().map(|stretch| stretch.facts.records).sum();
-        Ok((chain, Verification { findings, segments, records }))
+        let untold = chain.untold();
+        Ok((chain, Verification { findings, segments, records, untold }))
     }
 
     /// The segments, and the end of the log as it was found after they were listed.

@@ -11,6 +11,7 @@ use crate::format::file_name;
 use crate::format::slots::{self, FILE_LEN, OtherSlot};
 use crate::format::state::{CheckpointState, EndState, StartState};
 use crate::log::error::{Error, Result};
+use crate::log::files::lock::AppendLock;
 use crate::log::groups::checkpoint;
 use crate::log::{Bounds, Log, OutOfRange};
 use crate::model::LogId;
@@ -22,7 +23,15 @@ const LOOKS: usize = 100;
 pub(crate) fn of_the_log(log: &Log) -> Result<Vec<Finding>> {
     let start = check::<StartState>(log, log.home.path(file_name::START), |state| state.log)?;
     let end = check::<EndState>(log, log.home.path(file_name::END), |state| state.log)?;
-    Ok([start, end].into_iter().flatten().collect())
+    Ok([start, end, check_lock(log)?].into_iter().flatten().collect())
+}
+
+/// What is to be told of `lock`, which holds nothing: only that it has to be a file.
+fn check_lock(log: &Log) -> Result<Option<Finding>> {
+    match AppendLock::if_there(&log.home) {
+        Ok(_) => Ok(None),
+        Err(error) => Finding::unread(log.home.path(file_name::LOCK), Kind::State, error).map(Some),
+    }
 }
 
 /// What is to be told of one of them; a missing one too, which the next writer makes anew.
@@ -35,8 +44,10 @@ fn check<T: Serialize + DeserializeOwned + Clone>(
         let (file, what) = (path.clone(), what.to_owned());
         Ok(Some(Finding { file, position: None, offsets: None, kind, what }))
     };
-    let Some(slots) = read::<T>(log, &path)? else {
-        return told(Kind::Slot, "it is missing; the next writer makes it anew");
+    let slots = match read::<T>(log, &path) {
+        Ok(Some(slots)) => slots,
+        Ok(None) => return told(Kind::Slot, "it is missing; the next writer makes it anew"),
+        Err(error) => return Finding::unread(path, Kind::State, error).map(Some),
     };
     match slots {
         None => told(Kind::State, "neither of its two lines is good"),
@@ -85,7 +96,18 @@ fn check_twice(log: &Log, state: &CheckpointState, bounds: &Bounds) -> Result<()
 /// fault: its segments were deleted by gc.
 pub(crate) fn of_the_groups(log: &Log, bounds: &Bounds) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    for group in log.group_names()? {
+    let groups = match log.group_names() {
+        Ok(groups) => groups,
+        Err(Error::Unreadable { path: file, what }) => {
+            let kind = Kind::Checkpoint;
+            return Ok(vec![Finding { file, position: None, offsets: None, kind, what }]);
+        }
+        Err(error) => {
+            let dir = log.home.groups_dir();
+            return Finding::unread(dir, Kind::Checkpoint, error).map(|found| vec![found]);
+        }
+    };
+    for group in groups {
         let file = checkpoint::path(log, &group);
         let mut told = |kind, what| {
             let file = file.clone();
@@ -97,13 +119,16 @@ pub(crate) fn of_the_groups(log: &Log, bounds: &Bounds) -> Result<Vec<Finding>> 
                 told(Kind::Checkpoint, error.to_string());
                 continue;
             }
-            Err(error) => return Err(error),
+            Err(error) => {
+                findings.push(Finding::unread(file, Kind::Checkpoint, error)?);
+                continue;
+            }
             Ok(Some(state)) => match check_twice(log, &state, bounds) {
                 Err(Error::OutOfRange(OutOfRange::Checkpoint { next, start, .. }))
                     if next < start => {}
                 Err(error @ Error::OutOfRange(_)) => told(Kind::Checkpoint, error.to_string()),
                 // What can't be compared because of other damage is no fault of its own.
-                Err(Error::Damage(_) | Error::Unreadable { .. }) | Ok(()) => {}
+                Err(Error::Damage(_) | Error::Unreadable { .. } | Error::Io { .. }) | Ok(()) => {}
                 Err(error) => return Err(error),
             },
         }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use super::log_with_a_group;
-use crate::sandbox::{Expect, Sandbox, foreground, status, tree, want};
+use crate::sandbox::{Expect, Sandbox, flip, foreground, status, tree, want};
 
 #[test]
 fn h084_what_is_no_log_is_an_error_and_stays_as_it_is() {
@@ -107,6 +107,26 @@ fn h084_a_link_in_place_of_one_of_the_logs_own_files_is_refused() {
         assert!(!refused.status.success(), "{name}: {refused}");
         refused.said(&[name.rsplit('/').next().unwrap()]);
         assert!(fs::read(&outside).unwrap() == before, "{name}: what it points to is unchanged");
+    }
+}
+
+#[test]
+fn h084_a_link_in_place_of_one_of_the_logs_own_directories_is_refused() {
+    for (name, lines) in [
+        ("groups", ["commit -g good 7", "consume -g good", "groups", "gc"].as_slice()),
+        ("quarantine", ["verify --repair"].as_slice()),
+    ] {
+        let sandbox = log_with_a_group();
+        let (inside, outside) = (sandbox.log().join(name), sandbox.path("outside"));
+        fs::rename(&inside, &outside).or_else(|_| fs::create_dir(&outside)).unwrap();
+        symlink(&outside, &inside).unwrap();
+        flip(&sandbox.active(), 100);
+        let before = tree(&outside);
+        for line in lines {
+            let refused = sandbox.tapelog(line).outcome().ended(status::DAMAGE).printed("");
+            refused.with_words(&[name, "put the directory itself"]);
+        }
+        assert!(tree(&outside) == before, "{name}: what it points to is unchanged");
     }
 }
 
