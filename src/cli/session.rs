@@ -65,10 +65,18 @@ impl Session {
     }
 }
 
+/// So many notes are remembered, so that much damage takes no memory.
+const REMEMBERED: usize = 1000;
+
 /// The same note is not worth two lines.
 fn tell_once(quiet: bool, told: &Mutex<HashSet<String>>, note: &Note) {
     let line = format!("note: {note}");
-    let is_new = told.lock().is_ok_and(|mut told| told.insert(line.clone()));
+    let is_new = told.lock().is_ok_and(|mut told| {
+        if told.len() >= REMEMBERED {
+            told.clear();
+        }
+        told.insert(line.clone())
+    });
     if is_new && !quiet {
         say(&line);
     }
