@@ -52,7 +52,7 @@ fn a_file_that_may_not_be_read_hides_nothing() {
     let sandbox = damaged();
     let checkpoint = sandbox.log().join("groups/g.checkpoint");
     for path in [&checkpoint, &sandbox.sealed(2)] {
-        fs::set_permissions(path, Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(path, Permissions::from_mode(0o000)).unwrap();
         let found = foreground(sandbox.as_nobody("verify -J")).outcome();
         let found = found.ended(status::DAMAGE).text();
         let name = path.file_name().unwrap().to_str().unwrap();
@@ -62,7 +62,7 @@ fn a_file_that_may_not_be_read_hides_nothing() {
         fs::set_permissions(path, Permissions::from_mode(0o644)).unwrap();
     }
     flip(&sandbox.sealed(1), 100);
-    fs::set_permissions(&checkpoint, Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&checkpoint, Permissions::from_mode(0o000)).unwrap();
     let verify = foreground(sandbox.as_nobody("verify")).outcome().ended(status::FAILED);
     verify.said(&["1 file can't be read"]);
     fs::set_permissions(&checkpoint, Permissions::from_mode(0o644)).unwrap();
