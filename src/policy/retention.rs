@@ -123,13 +123,18 @@ fn reason(segment: &SegmentFacts, groups: &[GroupPosition], kept: bool) -> Reaso
     }
 }
 
-/// The bytes of sealed segments that `group` alone keeps from being deleted.
+/// The bytes of sealed segments that `group` alone keeps from being deleted: only the
+/// group that is furthest behind keeps any, up to where the next one stands.
 pub fn held_bytes(segments: &[SegmentFacts], groups: &[GroupPosition], group: &GroupName) -> u64 {
+    let is_it = |position: &&GroupPosition| position.group == *group;
+    let Some(own) = groups.iter().find(is_it).map(|position| position.next) else { return 0 };
+    let others = groups.iter().filter(|position| !is_it(position));
+    let nearest = others.map(|position| position.next).min().unwrap_or(Offset::MAX);
+    if nearest <= own {
+        return 0;
+    }
     let alone = |segment: &&SegmentFacts| {
-        let mut holders = needed_by(segment, groups);
-        segment.state == SegmentState::Sealed
-            && holders.next() == Some(group)
-            && holders.next().is_none()
+        segment.state == SegmentState::Sealed && own < segment.next && segment.next <= nearest
     };
     segments.iter().filter(alone).map(|segment| segment.bytes).sum()
 }

@@ -78,7 +78,10 @@ impl Framer {
             (self.start, self.end) = (0, self.end - self.start);
         }
         if self.buffer.len() - self.end < READ_SIZE / 2 {
-            self.buffer.resize(self.buffer.len() * 2, 0);
+            // No more than the largest record needs, of which the end was not read yet.
+            let most = self.limits.record.saturating_add(READ_SIZE);
+            let least = self.end + READ_SIZE;
+            self.buffer.resize((self.buffer.len() * 2).min(most).max(least), 0);
         }
         &mut self.buffer[self.end..]
     }
