@@ -18,7 +18,7 @@ use crate::model::{Offset, Position};
 /// With --repair the log is mended: every good record stays where it is, damaged bytes
 /// are set aside in quarantine/ with a note of what they were, a gap takes the place of
 /// lost offsets so that readers pass them knowingly, and what can be worked out from the
-/// rest is made anew. Nothing is deleted, and no retry does it twice.
+/// rest is made anew. Nothing is deleted; killed at any point, it can be run again.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
