@@ -1,7 +1,7 @@
 //! What a crash leaves of files that were being made: they have names that nobody
-//! reads. Whoever makes one in the log's directory or in `quarantine/` holds the append lock, or that of
-//! `groups/` alone; in `groups/` everyone holds that one, shared at least. So who has
-//! both looks at nothing but leftovers.
+//! reads. Whoever makes one in the log's directory or in `quarantine/` holds the append
+//! lock, or that of `groups/` alone; in `groups/` everyone holds that one, shared at
+//! least. So who has both looks at nothing but leftovers.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

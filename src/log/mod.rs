@@ -193,10 +193,7 @@ impl Log {
 
     /// What `end` says; `None` if it is missing.
     fn end_state(&self) -> Result<Option<EndState>> {
-        match self.open_end(Access::Read) {
-            Ok(file) => Ok(file.map(|file| file.state().clone())),
-            Err(error) => Err(error),
-        }
+        Ok(self.open_end(Access::Read)?.map(|file| file.state().clone()))
     }
 
     fn open_end(&self, access: Access) -> Result<Option<SlotFile<EndState>>> {

@@ -16,7 +16,7 @@ use crate::model::{LogId, Offset, Position};
 /// What comes next in a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// A good batch; [`Salvage::last_body`] and [`Salvage::last_bytes`] have the rest of it.
+    /// A good batch; [`Salvage::last_body`] has its body.
     Batch(Header, Position),
     /// Bytes that are none.
     Bad(BadBytes),
@@ -62,11 +62,6 @@ impl Salvage {
     /// The reader, to go on with.
     pub fn into_reader(self) -> SegmentReader {
         self.reader
-    }
-
-    /// The bytes of the last batch as they are stored, header and body.
-    pub fn last_bytes(&self) -> &[u8] {
-        self.reader.last_batch().map_or(&[], |batch| batch.bytes)
     }
 
     /// The stored body of the last batch.

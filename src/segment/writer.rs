@@ -58,11 +58,6 @@ impl SegmentWriter {
         self.position
     }
 
-    /// Goes to another place in the same file: the end has moved.
-    pub fn move_to(&mut self, position: Position) {
-        self.position = position;
-    }
-
     /// The size of a batch with this body, in bytes.
     pub fn batch_len(body: &Body<'_>) -> u64 {
         HEADER_LEN as u64 + body.bytes.len() as u64

@@ -16,6 +16,7 @@ use crate::cli::stream::follow::Follower;
 use crate::cli::stream::hand_over::{CommitInterval, HandOver};
 use crate::cli::stream::output::Output;
 use crate::cli::stream::progress::Progress;
+use crate::cli::stream::reach::{backward_end, forward_end, lies_behind_damage};
 use crate::cli::stream::signals::Signals;
 use crate::cli::text::count::parse_count;
 use crate::cli::text::duration::parse_duration;
@@ -23,7 +24,7 @@ use crate::cli::text::escapes::one_line;
 use crate::cli::text::filter::{Filter, parse_header};
 use crate::cli::text::range::{is_backwards, parse_span};
 use crate::cli::text::when::parse_time;
-use crate::log::{Claim, Consumer, Error as LogError, Log, Reader, Reading, Skipped};
+use crate::log::{Claim, Consumer, Error as LogError, Log, Skipped};
 use crate::model::{GroupName, Offset, Span, Start, Timestamp};
 
 /// Print records
@@ -290,7 +291,7 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
     let (from, hand_over) = begin(args, session, &log, span.from, now)?;
     let output = Output::standard()?;
     let until = Until::resolve(&log, span.until)?;
-    let last = if follows { Offset::MAX } else { last_of(&log)? };
+    let last = if follows { Offset::MAX } else { forward_end(&log) };
     let shows = !output.is_terminal();
     let mut consumption = Consumption {
         session,
@@ -309,7 +310,7 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
     };
     let read = match args.reverse {
         true => {
-            let (until, skipped) = end_of(&log, span.until, args.skip_damage)?;
+            let (until, skipped) = backward_end(&log, span.until, args.skip_damage)?;
             let read = consumption.read_back(from, until);
             // Counted once, be it met again.
             consumption.skipped = consumption.skipped.max(skipped);
@@ -338,49 +339,6 @@ fn passed_damage(skipped: Skipped) -> Ended {
         if offsets == 1 { "offset" } else { "offsets" },
     );
     Ended { status: Status::Damage, line: Some(line) }
-}
-
-/// Where reading ends that does not follow: at the log end as it is now, so that it
-/// does not chase an end that its own reader moves. Damage there is still met and told.
-fn last_of(log: &Log) -> Result<Offset> {
-    // Where the end can't be told, the reader meets what is there.
-    Ok(match log.bounds() {
-        Ok(bounds) if bounds.damage.is_none() => bounds.end,
-        _ => Offset::MAX,
-    })
-}
-
-/// The offset before which reading backwards begins, and the damage that lies before it.
-/// Damage at the log's end hides what the newest record is.
-fn end_of(log: &Log, until: Option<Start>, skip_damage: bool) -> Result<(Offset, Skipped)> {
-    let bounds = log.bounds()?;
-    let wanted = match until {
-        None => Offset::MAX,
-        Some(Start::At(offset)) => offset,
-        // What resolves to the end may lie beyond damage there.
-        Some(until) => match log.resolve(until)? {
-            end if end == bounds.end => Offset::MAX,
-            before => before,
-        },
-    };
-    match bounds.damage {
-        Some(_) if skip_damage && wanted > bounds.end => {
-            let mut reader = Reader::open_skipping(log, bounds.end)?;
-            while let Reading::Records(_) = reader.read()? {}
-            Ok((wanted.min(reader.next_offset()), reader.skipped()))
-        }
-        Some(damage) if wanted > bounds.end => Err(LogError::from(damage).into()),
-        // An end beyond the log's is the log's.
-        _ => Ok((wanted.min(bounds.end), Skipped::default())),
-    }
-}
-
-/// Whether damage hides if the log reaches to `offset`: then that is what is to be passed.
-fn lies_behind_damage(log: &Log, offset: Offset) -> bool {
-    match log.bounds() {
-        Ok(bounds) => bounds.damage.is_some() && offset > bounds.end,
-        Err(error) => matches!(error, LogError::Damage(_) | LogError::Unreadable { .. }),
-    }
 }
 
 /// Where reading begins, and the group that reads, if there is one.

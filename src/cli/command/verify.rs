@@ -110,8 +110,7 @@ pub fn run(args: &Verify, session: &Session) -> Result<()> {
 /// Lists a `log.json` that is no good: without the log's id nothing else can be checked.
 fn lost_log_json(error: &anyhow::Error, args: &Verify) {
     if let Some(Error::Unreadable { path, what }) = error.downcast_ref() {
-        let (file, what) = (path.clone(), what.clone());
-        let found = Finding { file, position: None, offsets: None, kind: Kind::State, what };
+        let found = Finding::of_file(path.clone(), Kind::State, what.as_str());
         // What is wrong is said on stderr all the same.
         let _ = list(args, &[found]);
     }

@@ -1,5 +1,5 @@
 //! Records on their way in and out of the process: cutting input, writing output,
-//! what a reader has taken, waiting, signals, progress.
+//! what a reader has taken, how far a log reaches, waiting, signals, progress.
 
 pub mod consumption;
 pub mod follow;
@@ -11,5 +11,6 @@ pub mod output;
 pub mod producer;
 pub mod progress;
 pub mod promise;
+pub mod reach;
 pub mod shape;
 pub mod signals;

@@ -81,6 +81,11 @@ impl<T: Serialize + DeserializeOwned + Clone> SlotFile<T> {
         &self.slots.newest.state
     }
 
+    /// Whether one of its lines is bad, as a torn write or rot leaves it.
+    pub(crate) fn has_bad_line(&self) -> bool {
+        self.slots.other == OtherSlot::Bad
+    }
+
     /// What each of its good lines says: while somebody else has not synced the newest,
     /// a power cut may leave the other one to count.
     pub(crate) fn states(&self) -> impl Iterator<Item = T> {

@@ -244,7 +244,7 @@ pub(crate) fn judge_bad(
             synced_later(file, place, bad.offset).map_err(Error::io("read", &path))?;
     }
     match judge(&around) {
-        Verdict::Torn if !is_whole(bad) => {
+        Verdict::Torn if !is_sound_header(bad) => {
             let length = file.size().map_err(Error::io("read", &path))?;
             Ok(length.saturating_sub(bad.position.get()))
         }
@@ -254,7 +254,7 @@ pub(crate) fn judge_bad(
 
 /// A header that is sound, but of a later version or a batch too large, is neither torn
 /// nor damaged.
-fn is_whole(bad: &Bad) -> bool {
+fn is_sound_header(bad: &Bad) -> bool {
     use crate::format::batch::HeaderError::{Newer, TooLarge};
     matches!(bad.reason, BadReason::Header(Newer { .. } | TooLarge { .. }))
 }

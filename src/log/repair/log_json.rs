@@ -38,7 +38,7 @@ impl Log {
         let file = LogFile { id, format: FORMAT_VERSION, settings: Settings::default() };
         whole_file::create_whole(home.disk(), &path, &file.encode())
             .map_err(Error::io("create", &path))?;
-        let what = "made anew; its settings are lost: tapelog config sets them again".to_owned();
-        Ok(Some(Finding { file: path, position: None, offsets: None, kind: Kind::State, what }))
+        let what = "made anew; its settings are lost: tapelog config sets them again";
+        Ok(Some(Finding::of_file(path, Kind::State, what)))
     }
 }

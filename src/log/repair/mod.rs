@@ -20,7 +20,7 @@ use super::groups::checkpoint::{self, Checkpoint};
 use super::groups::status::GroupsLock;
 use super::verify::chain::Chain;
 use super::verify::finding::{Action, Finding, Kind};
-use super::verify::identity::{Votes, another_logs};
+use super::verify::identity::another_logs;
 use super::{Log, Verification};
 use crate::disk::{Access, LockMode};
 use crate::format::file_name;
@@ -47,10 +47,11 @@ impl Log {
     /// [`Error::Unreadable`] if `log.json` is another log's, which [`Log::restore`] mends; as
     /// [`Log::verify`]. What was mended until then stays so, and another run goes on.
     pub fn repair(&self, now: Timestamp, watch: &mut dyn FnMut(u64)) -> Result<Repair> {
-        if Votes::of(&self.home)?.are_against(self.id) {
+        let before = self.verify(watch)?;
+        let settings = self.home.path(file_name::SETTINGS);
+        if before.findings.iter().any(|found| found.file == settings) {
             return Err(another_logs(&self.home));
         }
-        let before = self.verify(watch)?;
         all_read(&before)?;
         let needs_mending = before.findings.iter().any(is_mendable);
         if needs_mending {

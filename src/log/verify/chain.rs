@@ -194,13 +194,8 @@ impl Chain {
             findings.extend(self.findings_of(log, stretch, number + 1 == self.stretches.len()));
         }
         for &base in &self.strangers {
-            findings.push(Finding {
-                file: log.home.segment_path(base),
-                position: None,
-                offsets: None,
-                kind: Kind::Stranger,
-                what: "nothing in it belongs there".to_owned(),
-            });
+            let file = log.home.segment_path(base);
+            findings.push(Finding::of_file(file, Kind::Stranger, "nothing in it belongs there"));
         }
         if let (Some((position, bytes)), Some(last)) = (self.torn, self.stretches.last()) {
             findings.push(Finding {

@@ -26,7 +26,7 @@ pub(crate) fn of_index(log: &Log, stretch: &Stretch) -> Option<Finding> {
         Err(error) => error.to_string(),
     };
     let file = log.home.path(file_name::index(stretch.base));
-    Some(Finding { file, position: None, offsets: None, kind: Kind::Derived, what })
+    Some(Finding::of_file(file, Kind::Derived, what))
 }
 
 fn holds(index: &Index, stretch: &Stretch) -> std::result::Result<bool, IndexError> {
@@ -62,7 +62,6 @@ pub(crate) fn of_table(log: &Log, stretches: &[Stretch]) -> Result<Option<Findin
         // Unless it was being written, it will not fit again.
         std::thread::yield_now();
     }
-    let (file, what) = (log.home.path(file_name::SEGMENT_TABLE), "it does not fit the segments");
-    let what = what.to_owned();
-    Ok(Some(Finding { file, position: None, offsets: None, kind: Kind::Derived, what }))
+    let file = log.home.path(file_name::SEGMENT_TABLE);
+    Ok(Some(Finding::of_file(file, Kind::Derived, "it does not fit the segments")))
 }

@@ -21,6 +21,11 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// What is to be told of a whole file.
+    pub fn of_file(file: PathBuf, kind: Kind, what: impl Into<String>) -> Finding {
+        Finding { file, position: None, offsets: None, kind, what: what.into() }
+    }
+
     /// What is to be told of `file`, which could not be opened or read: damage if it is no
     /// file at all.
     ///
@@ -36,7 +41,7 @@ impl Finding {
             }
             _ => return Err(error),
         };
-        Ok(Finding { file, position: None, offsets: None, kind, what })
+        Ok(Finding::of_file(file, kind, what))
     }
 }
 

@@ -48,7 +48,8 @@ impl Verification {
 }
 
 impl Log {
-    /// Checks every byte of the log. A file that can't be read is a finding too. `watch` is told how many more were read.
+    /// Checks every byte of the log. A file that can't be read is a finding too. `watch`
+    /// is told how many bytes more were read.
     ///
     /// # Errors
     /// [`Error::Newer`](super::Error::Newer) for what a later version wrote; what the disk says.
@@ -71,8 +72,8 @@ impl Log {
         if !Votes::of(&self.home)?.are_against(self.id) {
             return Ok(None);
         }
-        let (file, what) = (self.home.path(file_name::SETTINGS), "it is another log's".to_owned());
-        Ok(Some(Finding { file, position: None, offsets: None, kind: Kind::State, what }))
+        let file = self.home.path(file_name::SETTINGS);
+        Ok(Some(Finding::of_file(file, Kind::State, "it is another log's")))
     }
 
     /// The same of all but the groups, and the chain itself for whoever mends it. `tail`

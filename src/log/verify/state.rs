@@ -1,23 +1,22 @@
 //! The log's own state: `start`, `end` and the checkpoints, both lines of each.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::finding::{Finding, Kind};
-use crate::disk::{Access, read_full};
+use crate::disk::Access;
 use crate::format::file_name;
-use crate::format::slots::{self, FILE_LEN, OtherSlot};
 use crate::format::state::{CheckpointState, EndState, StartState};
 use crate::log::error::{Error, Result};
 use crate::log::files::lock::AppendLock;
+use crate::log::files::slot_file::SlotFile;
 use crate::log::groups::checkpoint;
 use crate::log::{Bounds, Log, OutOfRange};
 use crate::model::LogId;
 
-/// How often a bad line is looked at again: somebody may be writing it.
-const LOOKS: usize = 100;
+const BAD_LINE: &str = "one of its two lines is bad, the other one counts";
 
 /// What is to be told of `start` and `end`.
 pub(crate) fn of_the_log(log: &Log) -> Result<Vec<Finding>> {
@@ -40,44 +39,27 @@ fn check<T: Serialize + DeserializeOwned + Clone>(
     path: PathBuf,
     id: impl Fn(&T) -> LogId,
 ) -> Result<Option<Finding>> {
-    let told = |kind, what: &str| {
-        let (file, what) = (path.clone(), what.to_owned());
-        Ok(Some(Finding { file, position: None, offsets: None, kind, what }))
-    };
-    let slots = match read::<T>(log, &path) {
-        Ok(Some(slots)) => slots,
-        Ok(None) => return told(Kind::Slot, "it is missing; the next writer makes it anew"),
+    let (kind, what) = match SlotFile::<T>::open(&log.home, &path, Access::Read) {
+        Ok(file) if id(file.state()) != log.id => {
+            (Kind::State, "it belongs to another log".to_owned())
+        }
+        Ok(file) if file.has_bad_line() => (Kind::Slot, BAD_LINE.to_owned()),
+        Ok(_) => return Ok(None),
+        Err(Error::Unreadable { what, .. }) => (Kind::State, what),
+        Err(error) if error.is_not_found() => {
+            (Kind::Slot, "it is missing; the next writer makes it anew".to_owned())
+        }
         Err(error) => return Finding::unread(path, Kind::State, error).map(Some),
     };
-    match slots {
-        None => told(Kind::State, "neither of its two lines is good"),
-        Some(slots) if id(&slots.newest.state) != log.id => {
-            told(Kind::State, "it belongs to another log")
-        }
-        Some(slots) if slots.other == OtherSlot::Bad => {
-            told(Kind::Slot, "one of its two lines is bad, the other one counts")
-        }
-        Some(_) => Ok(None),
-    }
+    Ok(Some(Finding::of_file(path, kind, what)))
 }
 
-/// The two lines of a file: outer `None` if there is no file, inner if no line is good.
-fn read<T: DeserializeOwned>(log: &Log, path: &PathBuf) -> Result<Option<Option<slots::Slots<T>>>> {
-    let file = match log.home.open(path, Access::Read) {
-        Err(error) if error.is_not_found() => return Ok(None),
-        file => file?,
-    };
-    let mut found = None;
-    for _ in 0..LOOKS {
-        let mut bytes = vec![0; FILE_LEN + 1];
-        let length = read_full(file.as_ref(), &mut bytes, 0).map_err(Error::io("read", path))?;
-        found = slots::decode_file::<T>(&bytes[..length]);
-        if found.as_ref().is_some_and(|slots| slots.other != OtherSlot::Bad) {
-            break;
-        }
-        std::thread::yield_now();
+/// Whether one of the two lines of a checkpoint is bad. One that is gone has none.
+fn has_bad_line(log: &Log, path: &Path) -> Result<bool> {
+    match SlotFile::<CheckpointState>::open(&log.home, path, Access::Read) {
+        Err(error) if error.is_not_found() => Ok(false),
+        file => Ok(file?.has_bad_line()),
     }
-    Ok(Some(found))
 }
 
 /// Compares a checkpoint with the log, and once more with the log as it is then: both
@@ -99,8 +81,7 @@ pub(crate) fn of_the_groups(log: &Log, bounds: &Bounds) -> Result<Vec<Finding>> 
     let groups = match log.group_names() {
         Ok(groups) => groups,
         Err(Error::Unreadable { path: file, what }) => {
-            let kind = Kind::Checkpoint;
-            return Ok(vec![Finding { file, position: None, offsets: None, kind, what }]);
+            return Ok(vec![Finding::of_file(file, Kind::Checkpoint, what)]);
         }
         Err(error) => {
             let dir = log.home.groups_dir();
@@ -109,10 +90,8 @@ pub(crate) fn of_the_groups(log: &Log, bounds: &Bounds) -> Result<Vec<Finding>> 
     };
     for group in groups {
         let file = checkpoint::path(log, &group);
-        let mut told = |kind, what| {
-            let file = file.clone();
-            findings.push(Finding { file, position: None, offsets: None, kind, what });
-        };
+        let mut told =
+            |kind, what: String| findings.push(Finding::of_file(file.clone(), kind, what));
         match checkpoint::read(log, &group) {
             Ok(None) => continue,
             Err(error @ (Error::Unreadable { .. } | Error::OutOfRange(_))) => {
@@ -132,9 +111,8 @@ pub(crate) fn of_the_groups(log: &Log, bounds: &Bounds) -> Result<Vec<Finding>> 
                 Err(error) => return Err(error),
             },
         }
-        let slots = read::<CheckpointState>(log, &file)?.flatten();
-        if slots.is_some_and(|slots| slots.other == OtherSlot::Bad) {
-            told(Kind::Slot, "one of its two lines is bad, the other one counts".to_owned());
+        if has_bad_line(log, &file)? {
+            told(Kind::Slot, BAD_LINE.to_owned());
         }
     }
     Ok(findings)
