@@ -64,7 +64,8 @@ impl AppendLock {
             lock => {
                 let lock = lock.map_err(Error::io("open", &path))?;
                 if home.entry(&path)? == Some(Entry::Directory) {
-                    let what = "not a regular file: run tapelog verify --repair";
+                    let dir = home.dir().display();
+                    let what = format!("not a regular file: run tapelog verify {dir} --repair");
                     let source = std::io::Error::new(ErrorKind::InvalidInput, what);
                     return Err(Error::Io { action: "open", path, source });
                 }
