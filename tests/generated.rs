@@ -103,7 +103,9 @@ fn page(command: &Command, program: &Command, sections: &[Section]) -> (String, 
         .clone()
         .after_long_help(Resettable::Reset)
         .subcommand_help_heading("COMMANDS")
-        .subcommand_value_name("command");
+        .subcommand_value_name("command")
+        // A page has room for what the short help leaves out.
+        .mut_args(|arg| arg.hide_short_help(false));
     // The first paragraph is what NAME says already.
     let about = command.get_long_about().map(ToString::to_string).unwrap_or_default();
     if let Some((_, rest)) = about.split_once("\n\n") {

@@ -114,8 +114,8 @@ impl fmt::Display for Note {
             ),
             Note::Gap { path, from, next } => write!(
                 f,
-                "{}: offsets {from} to {next} are missing: they were damaged, and repair set \
-                 aside what was left of them",
+                "{}: offsets {from} to {next} are missing: their records were damaged or lost \
+                 before a repair",
                 path.display()
             ),
             Note::SkippedDamage { damage, to: Some(to) } => {

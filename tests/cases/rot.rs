@@ -307,6 +307,29 @@ fn an_empty_stray_segment_is_no_part_of_the_log() {
 }
 
 #[test]
+fn a_gap_where_the_log_begins_is_not_older_than_what_follows() {
+    let sandbox = many_segments(200);
+    sandbox.tapelog("commit -g g 1").outcome().succeeded();
+    fs::remove_file(&sandbox.segments()[0]).unwrap();
+    repaired(&sandbox).succeeded();
+    let line = sandbox.tapelog("groups -J").outcome().succeeded().text();
+    let row: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert!(row["lag_ms"].as_u64().unwrap() < 3_600_000, "{line}");
+}
+
+#[test]
+fn what_comes_to_light_by_a_repair_is_listed_with_the_rest() {
+    let sandbox = many_segments(200);
+    sandbox.tapelog("commit -g g 200").outcome().succeeded();
+    let last = sandbox.segments().last().unwrap().clone();
+    flip(&last, len(&last) - 5);
+    fs::write(sandbox.log().join("end"), "hi\n").unwrap();
+    let repair = sandbox.tapelog("verify --repair").outcome();
+    let found = repair.ended(status::DAMAGE).text();
+    assert!(found.contains("g.checkpoint"), "{found}");
+}
+
+#[test]
 fn h015_a_damaged_segment_is_left_to_be_examined() {
     let sandbox = many_segments(200);
     let file = sandbox.sealed(1);

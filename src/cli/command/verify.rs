@@ -98,6 +98,10 @@ pub fn run(args: &Verify, session: &Session) -> Result<()> {
     };
     progress.finish();
     found.findings.splice(0..0, restored);
+    // What came to light only once other things were mended.
+    let is_new = |left: &&Finding| left.kind.is_damage() && !found.findings.contains(left);
+    let new: Vec<Finding> = left.findings.iter().filter(is_new).cloned().collect();
+    found.findings.extend(new);
     list(args, &found.findings)?;
     tell(args, &found, &left, session);
     match (left.damaged(), left.unread()) {

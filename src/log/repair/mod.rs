@@ -136,9 +136,7 @@ impl Log {
             self.begin_at(last.base, Timestamp::default())?;
         }
         for stretch in broken() {
-            let earlier = chain.stretches.iter().take_while(|other| other.base < stretch.base);
-            let last_time = earlier.filter_map(|stretch| stretch.facts.last_time).last();
-            rewrite::rewrite(self, stretch, last_time.unwrap_or_default(), now)?;
+            rewrite::rewrite(self, stretch, chain.time_before(stretch.base), now)?;
             if self.home.exists(&self.home.path(file_name::index(stretch.base)))? {
                 index_upkeep::make_anew(self, stretch.base)?;
             }

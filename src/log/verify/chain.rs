@@ -8,7 +8,7 @@ use crate::format::state::EndState;
 use crate::log::Log;
 use crate::log::error::{Error, Result};
 use crate::log::find::tail::{Tail, synced_later};
-use crate::model::{Offset, Position};
+use crate::model::{Offset, Position, Timestamp};
 use crate::segment::BadBytes;
 
 /// The end of a log, looked for.
@@ -185,6 +185,18 @@ impl Chain {
     /// The active segment, if its records are not all there and good.
     pub(crate) fn broken_end(&self) -> Option<&Stretch> {
         self.stretches.last().filter(|last| !last.is_whole())
+    }
+
+    /// When the last record before `base` was appended. If there is none, when the first
+    /// one behind was: times never go down, and what is lost has some.
+    pub(crate) fn time_before(&self, base: Offset) -> Timestamp {
+        let (before, behind): (Vec<_>, Vec<_>) = self
+            .stretches
+            .iter()
+            .map(|stretch| &stretch.facts)
+            .partition(|facts| facts.base < base);
+        let last = before.iter().rev().find_map(|facts| facts.last_time);
+        last.or(behind.iter().find_map(|facts| facts.first_time)).unwrap_or_default()
     }
 
     /// What is to be told of it all.
