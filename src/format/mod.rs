@@ -8,6 +8,7 @@ pub mod codec;
 pub mod columns;
 pub mod file_name;
 pub mod index_entry;
+pub mod key_hash;
 pub mod record;
 pub mod segment_row;
 pub mod settings;
