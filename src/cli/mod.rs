@@ -2,6 +2,7 @@
 //! prints, reads the clock and the environment, and decides how the process ends.
 
 mod command;
+mod deferred;
 mod delimiter;
 mod failure;
 mod group;
@@ -18,6 +19,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::CompleteEnv;
 
 use command::{commit, config, consume, gc, groups, produce, seek, segments, verify};
+use deferred::Deferred;
 use session::Session;
 
 /// A durable, replayable message log in a plain directory
@@ -92,16 +94,26 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    // In the order of the help: as one meets them.
-    Produce(produce::Produce),
-    Consume(consume::Consume),
-    Commit(commit::Commit),
-    Seek(seek::Seek),
-    Groups(groups::Groups),
-    Segments(segments::Segments),
-    Gc(gc::Gc),
-    Verify(verify::Verify),
-    Config(config::Config),
+    // In the order of the help: as one meets them. Each line here is the first of the
+    // command's own help, which is not read before the command is called.
+    /// Append records from stdin or files
+    Produce(Deferred<produce::Produce>),
+    /// Print records
+    Consume(Deferred<consume::Consume>),
+    /// Store a group's checkpoint by hand
+    Commit(Deferred<commit::Commit>),
+    /// Move a group's checkpoint anywhere
+    Seek(Deferred<seek::Seek>),
+    /// Show where the groups are
+    Groups(Deferred<groups::Groups>),
+    /// Show the segments, and which groups still need them
+    Segments(Deferred<segments::Segments>),
+    /// Delete the segments that every group is done with
+    Gc(Deferred<gc::Gc>),
+    /// Check every byte of the log
+    Verify(Deferred<verify::Verify>),
+    /// Show or change a log's settings
+    Config(Deferred<config::Config>),
 }
 
 /// Runs the program: from the process's arguments to its exit code.
@@ -115,19 +127,36 @@ pub fn main() -> ExitCode {
         }
     };
     failure::report(match &command {
-        Command::Commit(args) => commit::run(args, &session),
-        Command::Config(args) => config::run(args, &session),
-        Command::Consume(args) => consume::run(args, &session),
-        Command::Gc(args) => gc::run(args, &session),
-        Command::Groups(args) => groups::run(args, &session),
-        Command::Produce(args) => produce::run(args, &session),
-        Command::Seek(args) => seek::run(args, &session),
-        Command::Segments(args) => segments::run(args, &session),
-        Command::Verify(args) => verify::run(args, &session),
+        Command::Commit(Deferred(args)) => commit::run(args, &session),
+        Command::Config(Deferred(args)) => config::run(args, &session),
+        Command::Consume(Deferred(args)) => consume::run(args, &session),
+        Command::Gc(Deferred(args)) => gc::run(args, &session),
+        Command::Groups(Deferred(args)) => groups::run(args, &session),
+        Command::Produce(Deferred(args)) => produce::run(args, &session),
+        Command::Seek(Deferred(args)) => seek::run(args, &session),
+        Command::Segments(Deferred(args)) => segments::run(args, &session),
+        Command::Verify(Deferred(args)) => verify::run(args, &session),
     })
 }
 
 /// The definition of the command line, for manual pages and completions.
 pub fn command() -> clap::Command {
     Cli::command()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_commands_says_what_each_ones_help_begins_with() {
+        let listed = command();
+        let mut called = command();
+        called.build();
+        for sub in listed.get_subcommands() {
+            let own = called.find_subcommand(sub.get_name()).and_then(clap::Command::get_about);
+            let texts = (sub.get_about().map(ToString::to_string), own.map(ToString::to_string));
+            assert!(texts.0.is_some() && texts.0 == texts.1, "{}: {texts:?}", sub.get_name());
+        }
+    }
 }
