@@ -203,7 +203,11 @@ impl DiskFile for RealFile {
     }
 
     fn write_at(&self, parts: &[io::IoSlice<'_>], position: u64) -> io::Result<usize> {
-        Ok(rustix::io::pwritev(&self.file, parts, position)?)
+        Ok(match parts {
+            // The system has less to look at.
+            [part] => rustix::io::pwrite(&self.file, part, position)?,
+            parts => rustix::io::pwritev(&self.file, parts, position)?,
+        })
     }
 
     fn size(&self) -> io::Result<u64> {

@@ -24,8 +24,17 @@ fn traced(sandbox: &Sandbox, case: &str, options: &[&str], line: &str) -> Option
 }
 
 /// The calls that a signal may interrupt: every second one on a file of the log is.
-const INTERRUPTED: [&str; 8] =
-    ["?open,openat", "fsync", "fdatasync", "ftruncate", "flock", "pwritev", "pread64", "statfs"];
+const INTERRUPTED: [&str; 9] = [
+    "?open,openat",
+    "fsync",
+    "fdatasync",
+    "ftruncate",
+    "flock",
+    "pwritev",
+    "pwrite64",
+    "pread64",
+    "statfs",
+];
 
 /// What a commit costs is its calls, of which instruction counts know nothing.
 #[test]

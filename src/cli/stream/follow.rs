@@ -15,7 +15,7 @@ use crate::log::Home;
 /// How often the log is looked at without file events.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How often it is looked at with them: some file systems lose events without a word.
-const WATCHED_INTERVAL: Duration = Duration::from_secs(1);
+const WATCHED_INTERVAL: Duration = Duration::from_secs(5);
 /// How soon an append that was met half done is looked at again, at first and at most.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 

@@ -92,12 +92,12 @@ impl HandOver {
         if fits(self) {
             return Ok(());
         }
-        self.commit_taken(output, now)?;
+        self.commit_taken(output, Instant::now(), now)?;
         let mut pause = SHORTEST_PAUSE;
         while !fits(self) && signals.caught().is_none() && !output.is_closed() {
             rest(signals, pause)?;
             pause = (pause * 2).min(LONGEST_PAUSE);
-            self.commit_taken(output, now)?;
+            self.commit_taken(output, Instant::now(), now)?;
         }
         Ok(())
     }
@@ -113,11 +113,13 @@ impl HandOver {
     /// # Errors
     /// What the disk says.
     pub fn commit_if_due(&mut self, output: &Output, now: Timestamp) -> Result<()> {
-        let late = self.last_commit.elapsed() >= self.interval.time;
+        // Asked once: with a commit for each record, clocks are a good part of the time.
+        let moment = Instant::now();
+        let late = moment.duration_since(self.last_commit) >= self.interval.time;
         if late || self.uncommitted >= self.slice_limit() {
-            self.commit_taken(output, now)?;
+            self.commit_taken(output, moment, now)?;
         }
-        if !self.synced && self.last_sync.elapsed() >= SYNC_INTERVAL {
+        if !self.synced && moment.duration_since(self.last_sync) >= SYNC_INTERVAL {
             self.sync()?;
         }
         Ok(())
@@ -140,7 +142,7 @@ impl HandOver {
     }
 
     /// Commits the slices whose last byte was taken.
-    fn commit_taken(&mut self, output: &Output, now: Timestamp) -> Result<()> {
+    fn commit_taken(&mut self, output: &Output, moment: Instant, now: Timestamp) -> Result<()> {
         let taken = output.taken();
         let mut last = None;
         while let Some(slice) = self.given.pop_front_if(|slice| slice.end <= taken) {
@@ -149,13 +151,13 @@ impl HandOver {
         }
         if let Some(slice) = last {
             self.commit(slice.next, slice.time, now)?;
+            self.last_commit = moment;
         }
         Ok(())
     }
 
     fn commit(&mut self, next: Offset, time: Timestamp, now: Timestamp) -> Result<()> {
         self.consumer.commit(next, time, now)?;
-        self.last_commit = Instant::now();
         self.synced = false;
         Ok(())
     }
@@ -179,7 +181,7 @@ impl HandOver {
             pause = (pause * 2).min(LONGEST_PAUSE);
             self.commit_if_due(output, now)?;
         }
-        self.commit_taken(output, now)?;
+        self.commit_taken(output, Instant::now(), now)?;
         if let Some(slice) = self.given.front().copied()
             && let Some(bytes) = output.taken().checked_sub(slice.begin)
         {
