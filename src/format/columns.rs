@@ -70,6 +70,11 @@ fn put_times(records: &[(u64, Content<'_>)], out: &mut Vec<u8>) {
     }
 }
 
+/// Whether a body in columns has a key for any record.
+pub fn has_keys(mut body: &[u8]) -> bool {
+    varint::take(&mut body).is_some_and(|present| present & KEYS != 0)
+}
+
 /// The columns of one body, to be read record by record.
 #[derive(Clone, Debug)]
 pub struct Columns<'a> {
@@ -131,13 +136,27 @@ impl<'a> Columns<'a> {
         let value = self.take_value()?;
         let gap = optional(&mut self.lengths.gaps)?;
         let own_time = self.take_own_time()?;
-        let key = match optional(&mut self.lengths.keys)?.checked_sub(1) {
-            Some(length) => Some(split(&mut self.keys, length)?),
-            None => None,
-        };
+        let key = self.take_key()?;
         let length = optional(&mut self.lengths.headers)?;
         let headers = Headers::in_block(split(&mut self.headers, length)?);
         Some((gap, Content { key, value, headers, own_time }))
+    }
+
+    /// The key of the next record, without the rest of it: how many offsets are missing
+    /// before it, the key, whether it is a tombstone. Not to be mixed with
+    /// [`next_record`](Self::next_record). `None` after the last one.
+    pub fn next_key(&mut self) -> Option<(u64, Option<&'a [u8]>, bool)> {
+        let is_null = varint::take(&mut self.lengths.values)? == 0;
+        let gap = optional(&mut self.lengths.gaps)?;
+        let key = self.take_key()?;
+        Some((gap, key, is_null))
+    }
+
+    fn take_key(&mut self) -> Option<Option<&'a [u8]>> {
+        Some(match optional(&mut self.lengths.keys)?.checked_sub(1) {
+            Some(length) => Some(split(&mut self.keys, length)?),
+            None => None,
+        })
     }
 
     fn take_value(&mut self) -> Option<Option<&'a [u8]>> {
@@ -246,6 +265,13 @@ mod tests {
                 prop_assert_eq!(columns.next_record(), Some(*record));
             }
             prop_assert_eq!(columns.next_record(), None);
+            let mut columns = Columns::open(&body, records.len()).unwrap();
+            for (gap, record) in &records {
+                let key = (*gap, record.key, record.value.is_none());
+                prop_assert_eq!(columns.next_key(), Some(key));
+            }
+            prop_assert_eq!(columns.next_key(), None);
+            prop_assert_eq!(has_keys(&body), records.iter().any(|(_, record)| record.key.is_some()));
         }
 
         #[test]

@@ -1,10 +1,10 @@
 //! Reading single records by their offsets.
 
-use super::records_of;
 use crate::format::batch::Header;
+use crate::format::body::Records;
 use crate::format::record::RecordView;
-use crate::log::{Error, Log, OutOfRange, Piece, Reader, Reading, Result};
-use crate::model::Offset;
+use crate::log::{Damage, Error, Log, OutOfRange, Piece, Reader, Reading, Result};
+use crate::model::{Offset, Position};
 
 /// Reads records by their offsets. What was read last is kept, so that records near to
 /// each other, in their order, cost little.
@@ -57,4 +57,15 @@ impl Fetch {
             Reading::End => None,
         })
     }
+}
+
+/// The records of `piece`, whose body was checked as it was read.
+fn records_of<'a>(log: &Log, piece: &Piece<'a>) -> Result<Records<'a>> {
+    let damage = |error| Damage {
+        path: log.home.dir().to_owned(),
+        position: Position::ZERO,
+        offset: piece.header.base,
+        what: format!("{error}"),
+    };
+    piece.records().map_err(|error: crate::format::body::BodyError| damage(error).into())
 }
