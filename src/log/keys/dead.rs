@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::directory::{KeysLock, Part, open_parts};
 use super::table::Table;
-use super::upkeep::each_entry;
+use super::upkeep::{each_entry, unless_garbage};
 use super::writing::{Kept, write_table};
 use crate::format::key_hash::KeyHash;
 use crate::log::Log;
@@ -78,19 +78,21 @@ impl Log {
         range: Range<Offset>,
         tombstones_before: Offset,
     ) -> Result<DeadOffsets> {
-        let mut dead = DeadOffsets::none_of(range);
-        let durable = self.cover_keys_locked(lock)?;
-        let parts = open_parts(self, &(self.start()?..durable), Some(lock))?;
-        let mut last: Option<KeyHash> = None;
-        each_entry(self, lock, &tables_of(self, &parts)?, |entry| {
-            let is_newest = last != Some(entry.hash);
-            last = Some(entry.hash);
-            if !is_newest || (entry.tombstone && entry.offset < tombstones_before) {
-                dead.insert(entry.offset);
-            }
-            Ok(())
-        })?;
-        Ok(dead)
+        unless_garbage(|| {
+            let mut dead = DeadOffsets::none_of(range.clone());
+            let durable = self.cover_keys_locked(lock)?;
+            let parts = open_parts(self, &(self.start()?..durable), Some(lock))?;
+            let mut last: Option<KeyHash> = None;
+            each_entry(self, lock, &tables_of(self, &parts)?, |entry| {
+                let is_newest = last != Some(entry.hash);
+                last = Some(entry.hash);
+                if !is_newest || (entry.tombstone && entry.offset < tombstones_before) {
+                    dead.insert(entry.offset);
+                }
+                Ok(())
+            })?;
+            Ok(dead)
+        })
     }
 
     /// Takes the entries of `dead` records, which are gone, out of the tables.

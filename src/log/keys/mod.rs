@@ -13,6 +13,8 @@ mod recent;
 mod scan;
 mod sorting;
 pub(crate) mod table;
+#[cfg(test)]
+mod tests;
 pub(crate) mod upkeep;
 mod versions;
 mod writing;

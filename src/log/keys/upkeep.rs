@@ -169,13 +169,27 @@ pub(crate) fn cover(
     let range = range.start..range.end.max(durable);
     // Of a log that once was longer.
     remove_tables(log, lock, |table| table.end > range.end)?;
-    for part in open_parts(log, &range, Some(lock))? {
-        if let Part::Bare(bare) = part {
-            build(log, lock, &bare, sizes)?;
+    unless_garbage(|| {
+        for part in open_parts(log, &range, Some(lock))? {
+            if let Part::Bare(bare) = part {
+                build(log, lock, &bare, sizes)?;
+            }
+        }
+        while merge_some(log, lock, &range, sizes)? {}
+        Ok(())
+    })
+}
+
+/// Does `work` anew if a table turned out to be garbage on the way: it is gone then.
+pub(crate) fn unless_garbage<T>(mut work: impl FnMut() -> Result<T>) -> Result<T> {
+    const TRIES: usize = 3;
+    for _ in 1..TRIES {
+        match work() {
+            Err(Error::Unreadable { .. }) => {}
+            done => return done,
         }
     }
-    while merge_some(log, lock, &range, sizes)? {}
-    Ok(())
+    work()
 }
 
 /// Builds the tables of `bare`, all of which is durable.
