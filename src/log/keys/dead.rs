@@ -72,18 +72,17 @@ impl Log {
     ///
     /// # Errors
     /// As [`Log::cover_keys`]; [`Error::Unreadable`] for a table that can't be read.
-    pub(crate) fn dead_offsets(
+    pub fn dead_offsets(
         &self,
-        lock: &KeysLock,
         range: Range<Offset>,
         tombstones_before: Offset,
     ) -> Result<DeadOffsets> {
         unless_garbage(|| {
             let mut dead = DeadOffsets::none_of(range.clone());
-            let durable = self.cover_keys_locked(lock)?;
-            let parts = open_parts(self, &(self.start()?..durable), Some(lock))?;
+            let durable = self.cover_keys()?;
+            let parts = open_parts(self, &(self.start()?..durable), None)?;
             let mut last: Option<KeyHash> = None;
-            each_entry(self, lock, &tables_of(self, &parts)?, |entry| {
+            each_entry(self, None, &tables_of(self, &parts)?, |entry| {
                 let is_newest = last != Some(entry.hash);
                 last = Some(entry.hash);
                 if !is_newest || (entry.tombstone && entry.offset < tombstones_before) {
@@ -99,7 +98,8 @@ impl Log {
     ///
     /// # Errors
     /// As [`Log::dead_offsets`].
-    pub(crate) fn forget_dead(&self, lock: &KeysLock, dead: &DeadOffsets) -> Result<()> {
+    pub fn forget_dead(&self, dead: &DeadOffsets) -> Result<()> {
+        let lock = &KeysLock::take(self)?;
         let range = dead.range();
         let start = self.start()?;
         for part in open_parts(self, &(start..start), Some(lock))? {
@@ -109,7 +109,7 @@ impl Log {
                 continue;
             }
             let (mut live, mut forgotten) = (0, 0);
-            each_entry(self, lock, &[(table, *from)], |entry| {
+            each_entry(self, Some(lock), &[(table, *from)], |entry| {
                 let is_dead = dead.contains(entry.offset);
                 (live, forgotten) = (live + u64::from(!is_dead), forgotten + u64::from(is_dead));
                 Ok(())
@@ -118,7 +118,7 @@ impl Log {
                 continue;
             }
             write_table(self, lock, &table.range(), live, Kept::Surely, |writer| {
-                each_entry(self, lock, &[(table, *from)], |entry| {
+                each_entry(self, Some(lock), &[(table, *from)], |entry| {
                     if dead.contains(entry.offset) { Ok(()) } else { writer.push(entry) }
                 })
             })?;

@@ -116,6 +116,14 @@ impl Part {
             Part::Bare(range) => range.clone(),
         }
     }
+
+    /// The same of what no table covers.
+    pub(crate) fn bare(self) -> Option<Range<Offset>> {
+        match self {
+            Part::Table(..) => None,
+            Part::Bare(range) => Some(range),
+        }
+    }
 }
 
 /// The parts of `range`, the oldest first, and of what is durable behind it. A table that is garbage is removed, by who has the lock or if it can be had at once.

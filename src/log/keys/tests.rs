@@ -482,9 +482,8 @@ fn dead_are_all_but_the_newest_of_a_key_and_old_tombstones() {
         (0..keyed.keys.len()).filter(is_dead).collect::<Vec<_>>()
     };
     let dead_in = |range: Range<u64>| {
-        let lock = KeysLock::take(&log).unwrap();
         let range = Offset::new(range.start)..Offset::new(range.end);
-        log.dead_offsets(&lock, range, tombstones_before).unwrap()
+        log.dead_offsets(range, tombstones_before).unwrap()
     };
     let all = dead_in(0..180);
     let found: Vec<usize> = (0..200).filter(|&at| all.contains(Offset::new(at as u64))).collect();
@@ -493,9 +492,7 @@ fn dead_are_all_but_the_newest_of_a_key_and_old_tombstones() {
     let some = dead_in(30..90);
     let within = found.iter().filter(|at| (30..90).contains(*at)).count();
     assert_eq!(some.count(), within as u64);
-    let lock = KeysLock::take(&log).unwrap();
-    log.forget_dead(&lock, &some).unwrap();
-    drop(lock);
+    log.forget_dead(&some).unwrap();
     assert_eq!(dead_in(30..90).count(), 0);
     assert_eq!(dead_in(0..180).count(), all.count() - some.count());
     for &at in &found {

@@ -47,14 +47,9 @@ impl Log {
     /// [`Error::Busy`] if somebody else is long at it; as [`Log::bounds`]; what the disk says.
     pub fn cover_keys(&self) -> Result<Offset> {
         let lock = KeysLock::take(self)?;
-        self.cover_keys_locked(&lock)
-    }
-
-    /// The same for whoever has the lock.
-    pub(crate) fn cover_keys_locked(&self, lock: &KeysLock) -> Result<Offset> {
         let bounds = self.bounds()?;
         let range = bounds.start..bounds.durable;
-        cover(self, lock, &range, &Sizes::USUAL)?;
+        cover(self, &lock, &range, &Sizes::USUAL)?;
         Ok(range.end)
     }
 
@@ -72,12 +67,25 @@ impl Log {
         remove_tables(self, &lock, is_old)
     }
 
-    /// Removes the tables that have a key of the offsets in `range`: its records are about
-    /// to become others. The lock must be held until they have.
-    pub(crate) fn forget_keys(&self, lock: &KeysLock, range: &Range<Offset>) -> Result<()> {
-        remove_tables(self, lock, |table| table.start < range.end && range.start < table.end)?;
-        let dir = self.home.path(file_name::KEYS);
-        self.home.sync_dir(&dir)
+    /// Removes the tables that have keys of the offsets in `ranges`, whose records are
+    /// about to become others: no new ones are made until what is returned is dropped.
+    ///
+    /// # Errors
+    /// As [`KeysLock::take`]; what the disk says.
+    pub(crate) fn forget_keys(
+        &self,
+        ranges: impl IntoIterator<Item = Range<Offset>>,
+    ) -> Result<Option<KeysLock>> {
+        let ranges: Vec<Range<Offset>> = ranges.into_iter().collect();
+        if ranges.is_empty() || list(&self.home)?.is_empty() {
+            return Ok(None);
+        }
+        let lock = KeysLock::take(self)?;
+        remove_tables(self, &lock, |table| {
+            ranges.iter().any(|range| table.start < range.end && range.start < table.end)
+        })?;
+        self.home.sync_dir(&self.home.path(file_name::KEYS))?;
+        Ok(Some(lock))
     }
 }
 
@@ -170,12 +178,12 @@ pub(crate) fn cover(
     // Of a log that once was longer.
     remove_tables(log, lock, |table| table.end > range.end)?;
     unless_garbage(|| {
-        for part in open_parts(log, &range, Some(lock))? {
-            if let Part::Bare(bare) = part {
-                build(log, lock, &bare, sizes)?;
-            }
+        let parts = open_parts(log, &range, Some(lock))?;
+        let is_bare = parts.iter().any(|part| matches!(part, Part::Bare(_)));
+        for bare in parts.into_iter().filter_map(Part::bare) {
+            build(log, lock, &bare, &range, sizes)?;
         }
-        while merge_some(log, lock, &range, sizes)? {}
+        while is_bare && merge_some(log, lock, &range, sizes)? {}
         Ok(())
     })
 }
@@ -192,8 +200,15 @@ pub(crate) fn unless_garbage<T>(mut work: impl FnMut() -> Result<T>) -> Result<T
     work()
 }
 
-/// Builds the tables of `bare`, all of which is durable.
-fn build(log: &Log, lock: &KeysLock, bare: &Range<Offset>, sizes: &Sizes) -> Result<()> {
+/// Builds the tables of `bare`, a part of the durable `range`, and merges them meanwhile,
+/// so that they are never many.
+fn build(
+    log: &Log,
+    lock: &KeysLock,
+    bare: &Range<Offset>,
+    range: &Range<Offset>,
+    sizes: &Sizes,
+) -> Result<()> {
     let mut scan = KeyScan::open(log, bare.start)?;
     let mut entries: Vec<KeyEntry> = Vec::new();
     let mut first = bare.start;
@@ -211,6 +226,7 @@ fn build(log: &Log, lock: &KeysLock, bare: &Range<Offset>, sizes: &Sizes) -> Res
             entries.iter().try_for_each(|entry| writer.push(entry))
         })?;
         first = table.end;
+        while first < bare.end && merge_some(log, lock, &(range.start..first), sizes)? {}
     }
     Ok(())
 }
@@ -218,13 +234,13 @@ fn build(log: &Log, lock: &KeysLock, bare: &Range<Offset>, sizes: &Sizes) -> Res
 /// Merges the newest tables, if they are many; says whether it did.
 fn merge_some(log: &Log, lock: &KeysLock, range: &Range<Offset>, sizes: &Sizes) -> Result<bool> {
     let parts = open_parts(log, range, Some(lock))?;
+    let is_bare = |part: &&Part| matches!(part, Part::Bare(_));
     let mut tables = Vec::new();
-    for part in &parts {
-        match part {
-            Part::Table(table, from) => tables.push((table.as_ref(), *from)),
-            Part::Bare(_) => tables.clear(),
-        }
+    for part in parts.iter().rev().skip_while(is_bare) {
+        let Part::Table(table, from) = part else { break };
+        tables.push((table.as_ref(), *from));
     }
+    tables.reverse();
     let lengths: Vec<u64> = tables.iter().map(|(table, _)| table.len()).collect();
     let Some(some) = to_merge(&lengths, sizes.most) else { return Ok(false) };
     merge(log, lock, &tables[some], range.start)?;
@@ -238,7 +254,7 @@ fn merge(log: &Log, lock: &KeysLock, tables: &[(&Table, Offset)], start: Offset)
     let merged = *first..last.range().end;
     let room = tables.iter().map(|(table, _)| table.len()).sum();
     write_table(log, lock, &merged, room, Kept::Surely, |writer| {
-        each_entry(log, lock, tables, |entry| match entry.offset >= start {
+        each_entry(log, Some(lock), tables, |entry| match entry.offset >= start {
             true => writer.push(entry),
             false => Ok(()),
         })
@@ -253,13 +269,13 @@ fn merge(log: &Log, lock: &KeysLock, tables: &[(&Table, Offset)], start: Offset)
 /// garbage is removed.
 pub(crate) fn each_entry(
     log: &Log,
-    lock: &KeysLock,
+    lock: Option<&KeysLock>,
     tables: &[(&Table, Offset)],
     mut each: impl FnMut(&KeyEntry) -> Result<()>,
 ) -> Result<()> {
     let failed = |(number, error): (usize, TableError)| {
         let table: &Table = tables[number].0;
-        discard(log, &table.range(), &error, Some(lock));
+        discard(log, &table.range(), &error, lock);
         Error::Unreadable { path: table.path().to_owned(), what: error.to_string() }
     };
     let only: Vec<&Table> = tables.iter().map(|(table, _)| *table).collect();
