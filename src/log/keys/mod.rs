@@ -47,7 +47,7 @@ pub struct KeyIndex {
     parts: Vec<Part>,
     /// The keys of the newest records.
     recent: Recent,
-    /// The log start when it was opened.
+    /// The log start when it was opened or last advanced.
     start: Offset,
     /// When `recent` has grown to this, tables are looked for that cover some of it.
     patience: usize,
@@ -106,6 +106,9 @@ impl KeyIndex {
     pub fn advance(&mut self, end: Offset) -> Result<()> {
         if self.end() >= end {
             return Ok(());
+        }
+        if let Some(start) = self.log.stored_start()? {
+            self.start = start.max(self.start);
         }
         let mut scan = KeyScan::open(&self.log, self.end())?;
         loop {
