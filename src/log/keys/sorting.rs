@@ -6,8 +6,13 @@ use crate::format::key_table::KeyEntry;
 /// So many entries share the first bits of their hashes on the average.
 const NEIGHBOURS: usize = 4;
 
-/// Sorts `entries` as a table has them, in place, with as much memory again.
-pub(crate) fn sort(entries: &mut Vec<KeyEntry>) {
+/// A few are sorted by moving each to its place.
+const FEW: usize = 16;
+
+/// Sorts `entries`, which come by growing offsets, as a table has them. `room` is memory
+/// for as many, kept for the next call.
+pub(crate) fn sort(entries: &mut Vec<KeyEntry>, room: &mut Vec<KeyEntry>) {
+    let Some(&any) = entries.first() else { return };
     let bits = (entries.len() / NEIGHBOURS).checked_ilog2().unwrap_or(0).max(1);
     let bucket = |entry: &KeyEntry| (entry.hash.get() >> (u128::BITS - bits)) as usize;
     let mut ends = vec![0usize; (1 << bits) + 1];
@@ -15,19 +20,33 @@ pub(crate) fn sort(entries: &mut Vec<KeyEntry>) {
     for number in 1..ends.len() {
         ends[number] += ends[number - 1];
     }
-    let mut sorted = entries.clone();
-    for entry in &*entries {
+    room.resize(entries.len(), any);
+    // Backwards, so that of one hash the newest come first.
+    for entry in entries.iter().rev() {
         let end = &mut ends[bucket(entry)];
-        sorted[*end] = *entry;
+        room[*end] = *entry;
         *end += 1;
     }
     let mut begin = 0;
     for &end in &ends[..1 << bits] {
-        // Many share their first bits only where they share all: such a sort is quick too.
-        sorted[begin..end].sort_unstable_by_key(KeyEntry::place);
+        sort_bucket(&mut room[begin..end]);
         begin = end;
     }
-    *entries = sorted;
+    std::mem::swap(entries, room);
+}
+
+fn sort_bucket(entries: &mut [KeyEntry]) {
+    if entries.len() > FEW {
+        // So many are mostly of one hash, and in order then.
+        return entries.sort_by_key(KeyEntry::place);
+    }
+    for number in 1..entries.len() {
+        let mut at = number;
+        while at > 0 && entries[at].place() < entries[at - 1].place() {
+            entries.swap(at, at - 1);
+            at -= 1;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -46,7 +65,7 @@ mod tests {
             let mut entries: Vec<KeyEntry> = (0..).zip(&hashes).map(entry).collect();
             let mut expected = entries.clone();
             expected.sort_by_key(KeyEntry::place);
-            sort(&mut entries);
+            sort(&mut entries, &mut Vec::new());
             prop_assert_eq!(entries, expected);
         }
     }

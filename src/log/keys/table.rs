@@ -2,9 +2,6 @@
 //! Every page is checked before it is used; what is wrong is an error, and the caller
 //! goes on without the table.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -300,47 +297,65 @@ impl Entries<'_> {
     }
 }
 
-/// The entries of many tables in one order, the streams of which are [`Entries`].
+/// The entries of many tables in one order: a tournament, in which each match keeps its
+/// loser, so that after the winner's next entry only the matches on its way are new.
 #[derive(Debug)]
 pub(crate) struct Merged<'a> {
     streams: Vec<Entries<'a>>,
-    /// The next entry of each stream that has one; the least comes out first.
-    heads: BinaryHeap<Reverse<Head>>,
-}
-
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Head {
-    place: (KeyHash, Reverse<Offset>),
-    stream: usize,
-    tombstone: bool,
-}
-
-impl Head {
-    fn of(entry: &KeyEntry, stream: usize) -> Reverse<Head> {
-        Reverse(Head { place: entry.place(), stream, tombstone: entry.tombstone })
-    }
+    /// The next entry of each.
+    heads: Vec<Option<KeyEntry>>,
+    /// The losers of the matches, from 1 on, each below number / 2; at 0 the winner.
+    matches: Vec<Option<usize>>,
 }
 
 impl<'a> Merged<'a> {
     /// The entries of `tables`; on an error, the number of the table that it is about.
     pub(crate) fn of(tables: &[&'a Table]) -> Result<Merged<'a>, (usize, TableError)> {
-        let mut streams: Vec<_> = tables.iter().map(|table| table.entries()).collect();
-        let mut heads = BinaryHeap::with_capacity(streams.len());
-        for (number, stream) in streams.iter_mut().enumerate() {
-            let first = stream.next().map_err(|error| (number, error))?;
-            heads.extend(first.map(|entry| Head::of(&entry, number)));
+        let streams: Vec<_> = tables.iter().map(|table| table.entries()).collect();
+        let (heads, matches) = (vec![None; streams.len()], vec![None; streams.len().max(1)]);
+        let mut merged = Merged { streams, heads, matches };
+        for number in 0..tables.len() {
+            merged.advance(number)?;
         }
-        Ok(Merged { streams, heads })
+        Ok(merged)
     }
 
     /// The next entry and the number of its table; `None` after the last one.
     pub(crate) fn next(&mut self) -> Result<Option<(usize, KeyEntry)>, (usize, TableError)> {
-        let Some(mut least) = self.heads.peek_mut() else { return Ok(None) };
-        let Head { place: (hash, Reverse(offset)), stream, tombstone } = least.0;
-        match self.streams[stream].next().map_err(|error| (stream, error))? {
-            Some(entry) => *least = Head::of(&entry, stream),
-            None => drop(PeekMut::pop(least)),
+        let Some(winner) = self.matches[0] else { return Ok(None) };
+        let Some(entry) = self.heads[winner] else { return Ok(None) };
+        self.advance(winner)?;
+        Ok(Some((winner, entry)))
+    }
+
+    /// Reads the next entry of table `number` and plays its matches.
+    fn advance(&mut self, number: usize) -> Result<(), (usize, TableError)> {
+        self.heads[number] = self.streams[number].next().map_err(|error| (number, error))?;
+        let mut winner = number;
+        let mut played = (number + self.streams.len()) / 2;
+        while played > 0 {
+            match self.matches[played] {
+                // Whom it is played against comes later.
+                None => {
+                    self.matches[played] = Some(winner);
+                    return Ok(());
+                }
+                Some(other) if self.rank(other) < self.rank(winner) => {
+                    self.matches[played] = Some(winner);
+                    winner = other;
+                }
+                Some(_) => {}
+            }
+            played /= 2;
         }
-        Ok(Some((stream, KeyEntry { hash, offset, tombstone })))
+        self.matches[0] = Some(winner);
+        Ok(())
+    }
+
+    /// The least wins; a table without a next entry loses to all others.
+    fn rank(&self, number: usize) -> (u128, u64) {
+        let behind_all = (u128::MAX, u64::MAX);
+        let rank = |entry: &KeyEntry| (entry.hash.get(), Offset::MAX.since(entry.offset));
+        self.heads[number].as_ref().map_or(behind_all, rank)
     }
 }

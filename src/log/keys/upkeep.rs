@@ -210,7 +210,7 @@ fn build(
     sizes: &Sizes,
 ) -> Result<()> {
     let mut scan = KeyScan::open(log, bare.start)?;
-    let mut entries: Vec<KeyEntry> = Vec::new();
+    let (mut entries, mut room): (Vec<KeyEntry>, Vec<KeyEntry>) = (Vec::new(), Vec::new());
     let mut first = bare.start;
     while first < bare.end {
         entries.clear();
@@ -221,7 +221,7 @@ fn build(
             && scan.step(bare.end, |entry| entries.push(entry))?
         {}
         let table = first..scan.reached().min(bare.end);
-        sort(&mut entries);
+        sort(&mut entries, &mut room);
         write_table(log, lock, &table, entries.len() as u64, Kept::Perhaps, |writer| {
             entries.iter().try_for_each(|entry| writer.push(entry))
         })?;
