@@ -90,7 +90,7 @@ impl TableOf {
     /// The page that `hash` names, if there is any.
     pub fn home(&self, hash: KeyHash) -> u64 {
         let high = hash.get() >> 64;
-        (high * u128::from(self.homes) >> 64) as u64
+        ((high * u128::from(self.homes)) >> 64) as u64
     }
 }
 

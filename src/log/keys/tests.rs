@@ -63,7 +63,7 @@ impl Keyed {
         let mut bytes = Vec::new();
         let layout = body::encode(&contents, &mut bytes);
         let mut appender = Appender::open(&self.fixture.log).unwrap();
-        if self.keys.len() % 3 == 0 {
+        if self.keys.len().is_multiple_of(3) {
             appender.compress(Compression::Lz4);
         }
         appender.append(&Body::plain(layout, keys.len() as u32, &bytes), NOW).unwrap();
