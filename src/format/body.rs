@@ -149,6 +149,47 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
+/// Where a walk over the records of a body stands, without the body.
+#[derive(Clone, Debug)]
+pub struct Paused {
+    source: PausedSource,
+    next: Offset,
+}
+
+#[derive(Clone, Debug)]
+enum PausedSource {
+    /// So many bytes of lines are left.
+    Lines(usize),
+    Columns(columns::Paused),
+}
+
+impl Paused {
+    /// No record before this offset is left.
+    pub fn next(&self) -> Offset {
+        self.next
+    }
+}
+
+impl<'a> Records<'a> {
+    /// Where this walk over the records in `raw` stands.
+    pub fn pause(&self, raw: &[u8]) -> Paused {
+        let source = match &self.source {
+            Source::Lines(rest) => PausedSource::Lines(rest.len()),
+            Source::Columns(columns) => PausedSource::Columns(columns.pause(raw)),
+        };
+        Paused { source, next: self.next }
+    }
+
+    /// The walk over the records in `raw` that was paused there.
+    pub fn resume(header: &Header, raw: &'a [u8], paused: &Paused) -> Records<'a> {
+        let source = match &paused.source {
+            PausedSource::Lines(left) => Source::Lines(&raw[raw.len().saturating_sub(*left)..]),
+            PausedSource::Columns(paused) => Source::Columns(Columns::resume(raw, paused)),
+        };
+        Records { source, next: paused.next, header: header.clone() }
+    }
+}
+
 /// The length of the first `records` lines of a *lines* body; all of it if it has fewer.
 pub fn lines_len(body: &[u8], records: u64) -> usize {
     let nth = usize::try_from(records).unwrap_or(usize::MAX);

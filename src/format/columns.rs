@@ -14,6 +14,8 @@
 //!
 //! Keys can so be scanned without touching values.
 
+use std::ops::Range;
+
 use super::body::BodyError;
 use super::record::{Content, Headers};
 use super::varint;
@@ -68,6 +70,11 @@ fn put_times(records: &[(u64, Content<'_>)], out: &mut Vec<u8>) {
         varint::put_signed(time.as_millis().wrapping_sub(before), out);
         before = time.as_millis();
     }
+}
+
+/// Whether a body in columns has a key for any record.
+pub fn has_keys(mut body: &[u8]) -> bool {
+    varint::take(&mut body).is_some_and(|present| present & KEYS != 0)
 }
 
 /// The columns of one body, to be read record by record.
@@ -125,19 +132,49 @@ impl<'a> Columns<'a> {
         read().ok_or(BodyError::Layout)
     }
 
+    /// Where this walk over the columns of `body` stands.
+    pub fn pause(&self, body: &[u8]) -> Paused {
+        let Lengths { values, gaps, times, keys, headers } = self.lengths;
+        let parts = [values, gaps, times, keys, headers, self.keys, self.values, self.headers];
+        Paused { parts: parts.map(|part| place_in(body, part)), last_time: self.last_time }
+    }
+
+    /// The walk over the columns of `body` that was paused there.
+    pub fn resume(body: &'a [u8], paused: &Paused) -> Columns<'a> {
+        let parts = paused.parts.clone().map(|place| body.get(place).unwrap_or_default());
+        let [values, gaps, times, keys, headers, key_bytes, value_bytes, header_bytes] = parts;
+        let lengths = Lengths { values, gaps, times, keys, headers };
+        let last_time = paused.last_time;
+        Columns { lengths, last_time, keys: key_bytes, values: value_bytes, headers: header_bytes }
+    }
+
     /// The next record and how many offsets are missing before it. `None` after the
     /// last one, or where the columns don't fit each other.
     pub fn next_record(&mut self) -> Option<(u64, Content<'a>)> {
         let value = self.take_value()?;
         let gap = optional(&mut self.lengths.gaps)?;
         let own_time = self.take_own_time()?;
-        let key = match optional(&mut self.lengths.keys)?.checked_sub(1) {
-            Some(length) => Some(split(&mut self.keys, length)?),
-            None => None,
-        };
+        let key = self.take_key()?;
         let length = optional(&mut self.lengths.headers)?;
         let headers = Headers::in_block(split(&mut self.headers, length)?);
         Some((gap, Content { key, value, headers, own_time }))
+    }
+
+    /// The key of the next record, without the rest of it: how many offsets are missing
+    /// before it, the key, whether it is a tombstone. Not to be mixed with
+    /// [`next_record`](Self::next_record). `None` after the last one.
+    pub fn next_key(&mut self) -> Option<(u64, Option<&'a [u8]>, bool)> {
+        let is_null = varint::take(&mut self.lengths.values)? == 0;
+        let gap = optional(&mut self.lengths.gaps)?;
+        let key = self.take_key()?;
+        Some((gap, key, is_null))
+    }
+
+    fn take_key(&mut self) -> Option<Option<&'a [u8]>> {
+        Some(match optional(&mut self.lengths.keys)?.checked_sub(1) {
+            Some(length) => Some(split(&mut self.keys, length)?),
+            None => None,
+        })
     }
 
     fn take_value(&mut self) -> Option<Option<&'a [u8]>> {
@@ -160,6 +197,20 @@ impl<'a> Columns<'a> {
         self.last_time = self.last_time.wrapping_add(more);
         Some(Some(Timestamp::from_millis(self.last_time)))
     }
+}
+
+/// Where a walk over columns stands, without the body.
+#[derive(Clone, Debug)]
+pub struct Paused {
+    /// What is left of each column.
+    parts: [Range<usize>; 8],
+    last_time: i64,
+}
+
+/// Where in `body` its part `part` lies.
+fn place_in(body: &[u8], part: &[u8]) -> Range<usize> {
+    let begin = part.as_ptr().addr().wrapping_sub(body.as_ptr().addr());
+    if part.is_empty() { 0..0 } else { begin..begin.wrapping_add(part.len()) }
 }
 
 /// A column of `records` entries off the front of `rest`, and the sum of its numbers.
@@ -243,9 +294,17 @@ mod tests {
             let mut columns = Columns::open(&body, records.len()).unwrap();
             for record in &records {
                 prop_assert!(record.1.headers.is_sound());
+                columns = Columns::resume(&body, &columns.pause(&body));
                 prop_assert_eq!(columns.next_record(), Some(*record));
             }
             prop_assert_eq!(columns.next_record(), None);
+            let mut columns = Columns::open(&body, records.len()).unwrap();
+            for (gap, record) in &records {
+                let key = (*gap, record.key, record.value.is_none());
+                prop_assert_eq!(columns.next_key(), Some(key));
+            }
+            prop_assert_eq!(columns.next_key(), None);
+            prop_assert_eq!(has_keys(&body), records.iter().any(|(_, record)| record.key.is_some()));
         }
 
         #[test]

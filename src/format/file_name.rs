@@ -2,6 +2,7 @@
 //! Names that are not recognised belong to somebody else and are left alone.
 
 use std::ffi::OsStr;
+use std::ops::Range;
 
 use crate::model::{GroupName, Offset, Position};
 
@@ -17,6 +18,8 @@ pub const END: &str = "end";
 pub const SEGMENT_TABLE: &str = "segments.index";
 /// The directory of checkpoints.
 pub const GROUPS: &str = "groups";
+/// The directory of the key index, derived.
+pub const KEYS: &str = "keys";
 /// The directory of bytes set aside.
 pub const QUARANTINE: &str = "quarantine";
 
@@ -25,6 +28,7 @@ const INDEX: &str = ".index";
 const CHECKPOINT: &str = ".checkpoint";
 const HOLDER: &str = ".holder";
 const HISTORY: &str = ".history";
+const KEY_TABLE: &str = ".table";
 const TEMPORARY: &str = ".tmp";
 /// Twenty digits hold every `u64`, so that names sort as their numbers do.
 const DIGITS: usize = 20;
@@ -49,8 +53,24 @@ pub fn parse_index(name: &OsStr) -> Option<Offset> {
     parse_numbered(name, INDEX)
 }
 
+/// `00000000000000000000-00000000000004750000.table`, of the offsets from `range`'s start
+/// to before its end.
+pub fn key_table(range: &Range<Offset>) -> String {
+    format!("{:0DIGITS$}-{:0DIGITS$}{KEY_TABLE}", range.start, range.end)
+}
+
+/// The range in a key table's name; `None` for any other name.
+pub fn parse_key_table(name: &OsStr) -> Option<Range<Offset>> {
+    let (first, next) = name.to_str()?.strip_suffix(KEY_TABLE)?.split_once('-')?;
+    let range = parse_number(first)?..parse_number(next)?;
+    (range.start < range.end).then_some(range)
+}
+
 fn parse_numbered(name: &OsStr, suffix: &str) -> Option<Offset> {
-    let digits = name.to_str()?.strip_suffix(suffix)?;
+    parse_number(name.to_str()?.strip_suffix(suffix)?)
+}
+
+fn parse_number(digits: &str) -> Option<Offset> {
     if digits.len() != DIGITS || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
@@ -123,6 +143,8 @@ mod tests {
             assert_eq!(parse_segment(segment(base).as_ref()), Some(base));
             assert_eq!(parse_index(index(base).as_ref()), Some(base));
         }
+        let range = Offset::new(7)..Offset::MAX;
+        assert_eq!(parse_key_table(key_table(&range).as_ref()), Some(range));
         let group: GroupName = "a.b".parse().unwrap();
         assert_eq!(parse_checkpoint(checkpoint(&group).as_ref()), Some(group));
         assert!(is_temporary(temporary(7).as_ref()));
@@ -134,6 +156,10 @@ mod tests {
             assert_eq!(parse_segment(name.as_ref()), None, "{name}");
         }
         assert_eq!(parse_checkpoint("../x.checkpoint".as_ref()), None);
+        let table = |first: u64, next: u64| format!("{first:020}-{next:020}.table");
+        for name in [table(5, 5), table(6, 5), table(0, u64::MAX), "0-1.table".to_owned()] {
+            assert_eq!(parse_key_table(name.as_ref()), None, "{name}");
+        }
         for name in ["my-notes.tmp", "+1.tmp", "01.tmp", ".tmp", "4294967296.tmp"] {
             assert!(!is_temporary(name.as_ref()), "{name}");
         }

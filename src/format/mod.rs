@@ -9,6 +9,7 @@ pub mod columns;
 pub mod file_name;
 pub mod index_entry;
 pub mod key_hash;
+pub mod key_table;
 pub mod record;
 pub mod segment_row;
 pub mod settings;

@@ -90,6 +90,7 @@ impl Log {
             self.home.sync_dir(self.home.dir())?;
             self.refresh_table()?;
         }
+        self.collect_keys(start)?;
         Ok(plan)
     }
 

@@ -1,10 +1,10 @@
 //! INDEX: side files that are missing, garbage, old, unreadable or lying. They hold
-//! nothing that the segments do not, so that every answer stays the same. There is no
-//! key index yet.
+//! nothing that the segments do not, so that every answer stays the same. What is found
+//! by key is compared with a plain list in `src/log/keys/tests.rs`.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tapelog::format::index_entry::{ENTRY_LEN, IndexEntry, IndexOf};
 use tapelog::model::Offset;
@@ -181,4 +181,52 @@ fn h020_an_index_written_in_many_runs_is_the_one_made_from_scratch() {
     let outcome: Outcome = sandbox.tapelog("consume -o 3900 -n 1").outcome();
     outcome.ended(status::DONE).printed(want(3901, 3901));
     assert!(fs::read(&file).unwrap() == grown);
+}
+
+/// Some 2 MiB of keyed records: more than may go without a key table.
+fn keyed() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let line = |number: u64| format!("k{number}:{number:090}\n");
+    sandbox.produce("-K :", (1..=20_000).map(line).collect::<String>());
+    sandbox
+}
+
+/// The key tables of a log.
+fn key_tables(sandbox: &Sandbox) -> Vec<PathBuf> {
+    let files = tree(sandbox.log()).into_keys();
+    files.filter(|path| path.extension().is_some_and(|end| end == "table")).collect()
+}
+
+#[test]
+fn h016_key_tables_may_be_anything_and_the_log_goes_on() {
+    let (original, other) = (keyed(), keyed());
+    let [table, foreign] = [&original, &other].map(|sandbox| key_tables(sandbox)[0].clone());
+    let name = table.file_name().unwrap().to_str().unwrap();
+    let good = fs::read(&table).unwrap();
+    for (harm, bytes) in harms(&good, &fs::read(&foreign).unwrap()) {
+        let sandbox = original.copy();
+        let file = sandbox.log().join("keys").join(name);
+        match &bytes {
+            Some(bytes) => fs::write(&file, bytes).unwrap(),
+            None => fs::remove_file(&file).unwrap(),
+        }
+        let found = sandbox.tapelog("verify").outcome().succeeded().text();
+        assert_eq!(found.contains(name), bytes.is_some(), "{harm}: {found}");
+        sandbox.tapelog("consume -o 19999 -n 1").prints(format!("{:090}\n", 20_000));
+        sandbox.tapelog("produce -k another --receipt").write_stdin("x\n").prints("20000\n");
+        sandbox.tapelog("verify --repair").outcome().succeeded();
+        let after = sandbox.tapelog("verify").outcome().succeeded().text();
+        assert!(!after.contains(".table"), "{harm}: {after}");
+    }
+}
+
+#[test]
+fn key_tables_are_made_for_keys_alone() {
+    let sandbox = keyed();
+    assert_eq!(key_tables(&sandbox).len(), 1);
+    let bytes = fs::metadata(&key_tables(&sandbox)[0]).unwrap().len();
+    assert!(bytes <= 20_000 * 24 + 4096, "{bytes} bytes for 20000 keys");
+    let plain = Sandbox::new();
+    plain.produce("", want(1, 200_000));
+    assert!(!plain.log().join("keys").exists());
 }

@@ -96,6 +96,16 @@ fn the_table_of_segments_comes_back_and_garbage_is_refused() {
 }
 
 #[test]
+fn the_header_of_a_key_table_comes_back_and_garbage_is_refused() {
+    holds("key_table");
+}
+
+#[test]
+fn a_page_of_keys_counts_only_where_it_was_written() {
+    holds("key_page");
+}
+
+#[test]
 fn only_names_that_tapelog_gives_are_taken_for_its_own() {
     holds("names");
 }

@@ -8,6 +8,7 @@ use tapelog::disk::simulated::SimulatedDisk;
 use tapelog::disk::{Access, Disk};
 use tapelog::format::batch::{Codec, Header, Layout};
 use tapelog::format::codec;
+use tapelog::format::key_table::{TableHeader, TableOf};
 use tapelog::format::slots::SLOT_LEN;
 use tapelog::model::{LogId, Offset, Position};
 use tapelog::segment::{SegmentReader, Step};
@@ -31,10 +32,12 @@ pub fn of(name: &str) -> Vec<Vec<u8>> {
             r#"{"seq":3,"kept":2,"log":"0123456789abcdef","group":"g","next":5,"before":1,"stored":2"#,
             r#"{"seq":3,"kept":2,"log":"0123456789abcdef","group":"a.b","next":5,"before":null,"stored":-2"#,
         ]),
+        "key_table" => vec![header_of_keys()],
         "log_json" => golden_files("log.json"),
         "names" => texts(&[
             "00000000000004750000.log",
             "00000000000004750000.index",
+            "00000000000000000000-00000000000004750000.table",
             "billing.checkpoint",
             "7.tmp",
             "+7.tmp",
@@ -44,6 +47,13 @@ pub fn of(name: &str) -> Vec<Vec<u8>> {
         ]),
         _ => vec![(0..200).collect()],
     }
+}
+
+/// The header page of a key table, as far as it is not zero.
+fn header_of_keys() -> Vec<u8> {
+    let (first, next) = (Offset::new(400), Offset::new(1 << 20));
+    let of = TableOf::with_room(LogId::new(7), first, next, 300);
+    TableHeader { of, entries: 300, pages: 3 }.encode()[..60].to_vec()
 }
 
 fn texts(texts: &[impl AsRef<[u8]>]) -> Vec<Vec<u8>> {

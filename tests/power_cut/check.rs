@@ -12,7 +12,7 @@ use tapelog::model::{LogId, Offset, Start, Timestamp};
 
 use crate::model::Expected;
 use crate::program::{DIR, home, settings};
-use crate::reading::{Read, compare, groups, read_all, words};
+use crate::reading::{Read, check_keys, compare, groups, read_all, words};
 
 /// What is appended to a log that was opened after a crash.
 const PROBE: &[u8] = b"appended after the crash";
@@ -118,6 +118,9 @@ fn as_a_reader(
     let verified = log.verify(&mut |_| ()).map_err(words("verify"))?;
     if verified.damaged() > 0 {
         return Err(format!("verify: {:?}", verified.findings));
+    }
+    if disk.names(&Path::new(DIR).join("keys")).is_some_and(|names| !names.is_empty()) {
+        check_keys(&log)?;
     }
     check_groups(&log, &read, expected)?;
     let (facts, damage) = log.segments().map_err(words("segments"))?;
@@ -268,9 +271,12 @@ pub fn check_use(disk: &Arc<SimulatedDisk>, recovery: &Recovery) -> Result<(), S
         }
     }
     log.seal_active(true, LATER).map_err(words("seal"))?;
+    log.cover_keys().map_err(words("cover_keys"))?;
+    check_keys(&log)?;
     log.collect().map_err(words("collect"))?;
     let read = read_all(&log)?;
     compare(&read, &recovery.values)?;
+    check_keys(&log)?;
     match positions.values().min() {
         Some(least) if *least < read.start => Err(format!("gc went beyond {least}")),
         None if log.start().map_err(words("start"))? != Offset::new(read.start) => {

@@ -14,7 +14,7 @@ use tapelog::log::{Appender, Claim, Collection, Consumer, Error, Home, Log, Note
 use tapelog::model::{GroupName, LogId, Offset, Start, Timestamp};
 
 use crate::model::{Ending, Found, Model};
-use crate::reading::{append_time, compare, groups, read_all, words};
+use crate::reading::{append_time, check_keys, compare, groups, read_all, words};
 
 /// Where the log lives on the disk.
 pub const DIR: &str = "/log";
@@ -24,8 +24,8 @@ type Verb = fn(&mut Program) -> Result<(), String>;
 
 /// What a program does and how often, in a hundred calls. A verb that changes
 /// something of a log has a line here and notes what it promises in the model.
-const VERBS: [(u64, Verb); 17] = [
-    (38, Program::append),
+const VERBS: [(u64, Verb); 18] = [
+    (33, Program::append),
     (7, Program::append_and_sync),
     (12, Program::sync),
     (4, Program::claim),
@@ -36,6 +36,7 @@ const VERBS: [(u64, Verb); 17] = [
     (5, Program::seek),
     (2, Program::delete_group),
     (4, Program::gc),
+    (5, Program::cover_keys),
     (2, Program::seal),
     (2, Program::change_settings),
     (2, Program::read),
@@ -194,7 +195,8 @@ impl Program {
         let number = self.writer()?;
         let values = self.values();
         self.doing = format!("append {} records by writer {number}", values.len());
-        let key = self.random.one_in(4).then_some(&b"key"[..]);
+        let keys: [Option<&[u8]>; 6] = [Some(b"key"), Some(b"other"), Some(b""), None, None, None];
+        let key = *self.pick(&keys);
         let values_to_give = values.clone();
         let content = |value| Content { key, ..Content::of_value(value) };
         let contents: Vec<_> = values_to_give.iter().map(|value| content(value)).collect();
@@ -388,6 +390,14 @@ impl Program {
         self.log()?.seal_active(roll, self.now()).map_err(words("seal"))
     }
 
+    /// Builds tables of the key index, and merges them.
+    fn cover_keys(&mut self) -> Result<(), String> {
+        self.doing = "cover keys".to_owned();
+        let log = self.log()?;
+        log.cover_keys().map_err(words("cover_keys"))?;
+        check_keys(&log)
+    }
+
     fn change_settings(&mut self) -> Result<(), String> {
         self.doing = "change settings".to_owned();
         let mut log = self.log()?;
@@ -437,15 +447,19 @@ impl Program {
     /// Files that anyone may remove at any time: the table of segments, and indexes.
     fn delete_derived(&mut self) -> Result<(), String> {
         let dir = Path::new(DIR);
-        let mut names = self.disk.names(dir).unwrap_or_default();
-        names.retain(|name| name.ends_with(".index"));
-        if names.is_empty() {
+        let names = |dir: &Path, suffix| {
+            let mut names = self.disk.names(dir).unwrap_or_default();
+            names.retain(|name: &String| name.ends_with(suffix));
+            names.into_iter().map(|name| dir.join(name)).collect::<Vec<_>>()
+        };
+        let files = [names(dir, ".index"), names(&dir.join("keys"), ".table")].concat();
+        if files.is_empty() {
             return Ok(());
         }
-        let name = self.pick(&names).clone();
-        self.doing = format!("delete {name}");
+        let file = self.pick(&files).clone();
+        self.doing = format!("delete {}", file.display());
         // A disk that refuses is as good: what is there may stay.
-        let _ = self.disk.remove_file(&dir.join(name));
+        let _ = self.disk.remove_file(&file);
         Ok(())
     }
 }

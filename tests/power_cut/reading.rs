@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tapelog::log::{Error, Log, Reader, Reading};
+use tapelog::format::key_hash::KeyHash;
+use tapelog::log::{Error, KeyIndex, Log, Reader, Reading};
 use tapelog::model::{GroupName, Offset, Timestamp};
 
 /// What an error of the log is to a test.
@@ -86,6 +87,44 @@ pub fn compare(read: &Read, expected: &[Vec<u8>]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Whether the key index knows of each key what a walk over all records finds.
+pub fn check_keys(log: &Log) -> Result<(), String> {
+    let expected = offsets_by_key(log)?;
+    let index = KeyIndex::open(log).map_err(words("open the key index"))?;
+    let hash = |key: &[u8]| KeyHash::of(log.id(), key);
+    let hashes: Vec<KeyHash> = expected.keys().map(|key| hash(key)).chain([hash(b"no")]).collect();
+    let newest = index.newest(&hashes).map_err(words("newest"))?;
+    let last = expected.values().map(|offsets| offsets.last().copied()).chain([None]);
+    if !newest.iter().copied().eq(last) {
+        return Err(format!("the newest of the keys are at {newest:?}, not as {expected:?}"));
+    }
+    for (key, offsets) in &expected {
+        let versions = index.versions(hash(key)).map_err(words("versions"))?;
+        let found: Result<Vec<Offset>, _> = versions.collect();
+        let found = found.map_err(words("versions"))?;
+        if found != *offsets {
+            return Err(format!("{key:?} is at {found:?}, not at {offsets:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn offsets_by_key(log: &Log) -> Result<BTreeMap<Vec<u8>, Vec<Offset>>, String> {
+    let start = log.bounds().map_err(words("bounds"))?.start;
+    let mut reader = Reader::open(log, start).map_err(words("open a reader"))?;
+    let mut found: BTreeMap<Vec<u8>, Vec<Offset>> = BTreeMap::new();
+    while let Reading::Records(piece) = reader.read().map_err(words("read"))? {
+        let from = piece.from;
+        let records = piece.records().map_err(|error| error.to_string())?;
+        for record in records.filter(|record| record.offset >= from) {
+            if let Some(key) = record.content.key {
+                found.entry(key.to_vec()).or_default().push(record.offset);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// When the record at `offset` was appended.

@@ -123,6 +123,8 @@ impl Log {
             return Ok(());
         }
         self.forget_table()?;
+        // Its tables may know of records that are lost.
+        let _keys = self.forget_keys(broken().map(|stretch| stretch.base..stretch.next))?;
         for &base in &chain.strangers {
             let why = "a segment of which nothing belongs there";
             quarantine::displace(&self.home, &self.home.segment_path(base), why)?;
@@ -200,9 +202,10 @@ impl Log {
     fn mend_derived(&self, findings: &[Finding]) -> Result<()> {
         for found in findings.iter().filter(|found| found.kind == Kind::Derived) {
             let name = found.file.file_name().unwrap_or_default();
-            match file_name::parse_index(name) {
-                Some(base) => drop(index_upkeep::make_anew(self, base)?),
-                None => self.forget_table()?,
+            match (file_name::parse_index(name), file_name::parse_key_table(name)) {
+                (Some(base), _) => drop(index_upkeep::make_anew(self, base)?),
+                (None, Some(range)) => drop(self.forget_keys([range])?),
+                (None, None) => self.forget_table()?,
             }
         }
         table_file::refresh(self)

@@ -1,5 +1,7 @@
 //! What is derived, compared with what it is derived from. Nothing depends on it.
 
+use std::ops::Range;
+
 use super::finding::{Finding, Kind};
 use super::stretch::Stretch;
 use crate::disk::Access;
@@ -7,6 +9,9 @@ use crate::format::file_name;
 use crate::log::Log;
 use crate::log::error::Result;
 use crate::log::find::{index_upkeep, table_file};
+use crate::log::keys::directory;
+use crate::log::keys::table::{Table, TableError};
+use crate::model::Offset;
 use crate::segment::{Index, IndexError};
 
 /// How often a table that does not fit is looked at again.
@@ -41,6 +46,28 @@ fn holds(index: &Index, stretch: &Stretch) -> std::result::Result<bool, IndexErr
         }
     }
     Ok(true)
+}
+
+/// What is to be told of the tables of the key index, each page of which is read.
+pub(crate) fn of_key_tables(log: &Log) -> Vec<Finding> {
+    let dir = log.home.path(file_name::KEYS);
+    let derived = |file, what: String| Finding::of_file(file, Kind::Derived, what);
+    let tables = match directory::list(&log.home) {
+        Ok(tables) => tables,
+        Err(error) => return vec![derived(dir, error.to_string())],
+    };
+    let check = |range: &Range<Offset>| {
+        let table = Table::open(&log.home, &dir, log.id, range)?;
+        let mut entries = table.entries();
+        while entries.next()?.is_some() {}
+        Ok(())
+    };
+    let tell = |range: &Range<Offset>| match check(range) {
+        Err(error @ TableError::Io(_)) if error.is_not_found() => None,
+        Err(error) => Some(derived(dir.join(file_name::key_table(range)), error.to_string())),
+        Ok(()) => None,
+    };
+    tables.iter().filter_map(tell).collect()
 }
 
 /// What is to be told of the table of segments, if it says that it is complete.

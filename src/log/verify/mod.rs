@@ -101,6 +101,7 @@ impl Log {
         for stretch in chain.stretches.iter().filter(|stretch| stretch.is_there) {
             findings.extend(derived::of_index(self, stretch));
         }
+        findings.extend(derived::of_key_tables(self));
         if !findings.iter().any(|found| found.kind.is_damage() || found.kind == Kind::Unread) {
             findings.extend(derived::of_table(self, &chain.stretches)?);
         }

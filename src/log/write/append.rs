@@ -18,6 +18,7 @@ use crate::format::codec::{Compression, compress};
 use crate::log::Log;
 use crate::log::error::{Error, Result};
 use crate::log::files::lock::AppendLock;
+use crate::log::keys::upkeep::Uncovered;
 use crate::model::{Offset, Timestamp};
 
 /// A writer of one log. Any number may be at work, in any number of processes.
@@ -33,6 +34,8 @@ pub struct Appender {
     compression: Compression,
     /// Compressed bodies.
     compressed: Vec<Vec<u8>>,
+    /// What it appended and the key index may not cover.
+    uncovered: Uncovered,
 }
 
 impl Appender {
@@ -51,6 +54,7 @@ impl Appender {
             sync_failed: false,
             compression: log.settings.compression(),
             compressed: Vec::new(),
+            uncovered: Uncovered::default(),
         };
         appender.locked(|_| Ok(()))?;
         Ok(appender)
@@ -123,6 +127,7 @@ impl Appender {
             writer.append(&stored, now)
         });
         self.compressed = room;
+        self.uncovered.appended(bodies);
         appended
     }
 
@@ -137,6 +142,7 @@ impl Appender {
         };
         let captured = state.end.state().written;
         if state.end.state().durable.offset >= captured.offset {
+            self.uncovered.synced(&self.log, captured.offset);
             return Ok(captured.offset);
         }
         if let Err(error) = state.segment.file().sync_data() {
@@ -144,7 +150,9 @@ impl Appender {
             self.mark_suspect();
             return Err(Error::io("sync", self.log.home.segment_path(captured.segment))(error));
         }
-        self.locked(|writer| writer.raise_durable(captured))
+        let durable = self.locked(|writer| writer.raise_durable(captured))?;
+        self.uncovered.synced(&self.log, durable);
+        Ok(durable)
     }
 
     /// Marks the end as suspect, whoever wrote it last. What that one left is not mended

@@ -3,11 +3,13 @@
 
 mod batch;
 mod draw;
+mod key_tables;
 mod names;
 mod slots;
 mod tables;
 
 pub use batch::{batch_header, body, headers, inflate, records};
+pub use key_tables::{key_page, key_table};
 pub use names::{log_json, names};
 pub use slots::{checkpoint_file, end_file, start_file};
 pub use tables::{index_entry, index_file, segment_table};
@@ -17,7 +19,7 @@ type Property = (&'static str, fn(&[u8]));
 
 /// All of them, by the names of their fuzz targets.
 #[allow(dead_code, reason = "a fuzz target names the one that it runs")]
-pub const ALL: [Property; 13] = [
+pub const ALL: [Property; 15] = [
     ("batch_header", batch_header),
     ("body", body),
     ("records", records),
@@ -30,5 +32,7 @@ pub const ALL: [Property; 13] = [
     ("index_entry", index_entry),
     ("index_file", index_file),
     ("segment_table", segment_table),
+    ("key_table", key_table),
+    ("key_page", key_page),
     ("names", names),
 ];

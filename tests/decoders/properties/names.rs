@@ -48,6 +48,9 @@ pub fn names(input: &[u8]) {
     let base = Offset::new(Draw::new(input).u64() & Offset::MAX.get());
     assert_eq!(file_name::parse_segment(file_name::segment(base).as_ref()), Some(base));
     assert_eq!(file_name::parse_index(file_name::index(base).as_ref()), Some(base));
+    let table = Offset::ZERO..base;
+    let again = file_name::parse_key_table(file_name::key_table(&table).as_ref());
+    assert_eq!(again, (base > Offset::ZERO).then_some(table));
     let temporary = file_name::temporary(Draw::new(input).u32());
     assert!(file_name::is_temporary(temporary.as_ref()));
     if let Some(text) = name.to_str() {
@@ -66,6 +69,9 @@ fn check_name(name: &OsStr) {
     }
     if let Some(base) = file_name::parse_index(name) {
         assert_eq!(name, file_name::index(base).as_str());
+    }
+    if let Some(range) = file_name::parse_key_table(name) {
+        assert_eq!(name, file_name::key_table(&range).as_str());
     }
     if let Some(group) = file_name::parse_checkpoint(name) {
         assert_eq!(name, file_name::checkpoint(&group).as_str());
