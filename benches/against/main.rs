@@ -1,4 +1,4 @@
-//! Measures the real binary against `cat`, `wc`, `sh` and `sqlite3`, pair by pair in
+//! Measures the real binary against `cat`, `wc`, `sh`, `sqlite3`, `redb` and `fjall`, pair by pair in
 //! one run, and how cost grows with records, segments, groups and the length of lines.
 //!
 //!     cargo bench --locked --bench against -- [--quick] [--only NAME] [--rounds N]
@@ -12,6 +12,7 @@
 //! - [`row`]: what a row of the table holds, its goal, and whether that was reached;
 //! - [`pairs`]: all bytes through ours and the peer's;
 //! - [`process`]: one short process, of which a script starts many;
+//! - [`ids`]: finding by key beside redb, fjall and sqlite3, and compacting;
 //! - [`following`] and [`memory`]: latency, idle CPU, peak memory, size;
 //! - [`growth`] and [`plot`]: time by size, and the picture of it;
 //! - [`report`]: the tables and the JSON.
@@ -21,6 +22,7 @@
 mod bench;
 mod following;
 mod growth;
+mod ids;
 mod inputs;
 mod memory;
 mod options;
@@ -42,6 +44,7 @@ fn main() -> Result<()> {
     let bench = Bench::new(&options)?;
     let mut rows = pairs::rows(&bench)?;
     rows.extend(process::rows(&bench)?);
+    rows.extend(ids::rows(&bench)?);
     rows.extend(following::rows(&bench)?);
     rows.extend(memory::rows(&bench)?);
     print!("{}", report::rows_as_markdown(&rows));

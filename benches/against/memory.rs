@@ -67,7 +67,7 @@ pub fn rows(bench: &Bench) -> Result<Vec<Row>> {
 
 /// The high-water mark of the resident set, in bytes. The kernel keeps it and drops it
 /// at the end, so it is read until then; what is lost is the last millisecond.
-fn peak(command: &mut Command) -> Result<f64> {
+pub fn peak(command: &mut Command) -> Result<f64> {
     let mut child = command.spawn()?;
     let status = format!("/proc/{}/status", child.id());
     let mut kibibytes = 0.0_f64;
