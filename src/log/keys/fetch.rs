@@ -34,15 +34,28 @@ impl Fetch {
     /// # Errors
     /// [`Error::Damage`] where it can't be read; what the disk says.
     pub fn at(&mut self, offset: Offset) -> Result<Fetched<'_>> {
+        let log = self.log.clone();
+        let Some(piece) = self.batch(offset)? else { return Ok(Fetched::Gone) };
+        let found = records_of(&log, &piece)?.find(|record| record.offset == offset);
+        Ok(found.map_or(Fetched::Gone, Fetched::Record))
+    }
+
+    /// The batch that holds `offset`, or the next one where that is missing; `None` if
+    /// gc deleted it, or the log ends before it.
+    ///
+    /// # Errors
+    /// As [`at`](Self::at).
+    pub(super) fn batch(&mut self, offset: Offset) -> Result<Option<Piece<'_>>> {
         let holds = |header: &Header| header.base <= offset && offset < header.next;
         if !self.batch.as_ref().is_some_and(|(header, _)| holds(header)) {
             self.batch = self.read(offset)?;
         }
-        let Some((header, body)) = &self.batch else { return Ok(Fetched::Gone) };
-        let piece = Piece { header: header.clone(), body, from: header.base, stored: None };
-        let mut records = records_of(&self.log, &piece)?;
-        let found = records.find(|record| record.offset == offset);
-        Ok(found.map_or(Fetched::Gone, Fetched::Record))
+        Ok(self.batch.as_ref().map(|(header, body)| Piece {
+            header: header.clone(),
+            body,
+            from: header.base,
+            stored: None,
+        }))
     }
 
     /// The batch that holds `offset`; `None` if there is none.

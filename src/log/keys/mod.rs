@@ -3,9 +3,12 @@
 //! offset and key compared, before anybody is told of it.
 
 mod fetch;
+mod lookup;
 mod recent;
+mod search;
 
 pub use fetch::{Fetch, Fetched};
+pub use lookup::{Found, Lookup};
 
 use super::{Damage, Log, Piece, Reader, Reading, Result};
 use crate::format::body::Records;
