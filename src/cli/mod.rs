@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::CompleteEnv;
 
-use command::{commit, config, consume, gc, groups, produce, seek, segments, verify};
+use command::{commit, config, consume, gc, get, groups, produce, seek, segments, verify};
 use session::Session;
 
 /// A durable, replayable message log in a plain directory
@@ -40,7 +40,7 @@ Exit status:
   0  done
   1  failed
   2  the command line is wrong
-  3  not there: the log, the group, or under --fail-empty a record
+  3  not there: the log, the group, a key, or under --fail-empty a record
   4  damage in the log's files
   5  held by another process
   6  an offset is out of range
@@ -57,6 +57,7 @@ Files:
     N.log                a segment, named by its first offset: the records
     N.index              where in it offsets and times are
     segments.index       the segments, a row each
+    keys/                where the keys are
     groups/G.checkpoint  where group G goes on
     groups/G.holder      who consumes it, for people
     groups/G.history     its seeks
@@ -95,6 +96,7 @@ enum Command {
     // In the order of the help: as one meets them.
     Produce(produce::Produce),
     Consume(consume::Consume),
+    Get(get::Get),
     Commit(commit::Commit),
     Seek(seek::Seek),
     Groups(groups::Groups),
@@ -119,6 +121,7 @@ pub fn main() -> ExitCode {
         Command::Config(args) => config::run(args, &session),
         Command::Consume(args) => consume::run(args, &session),
         Command::Gc(args) => gc::run(args, &session),
+        Command::Get(args) => get::run(args, &session),
         Command::Groups(args) => groups::run(args, &session),
         Command::Produce(args) => produce::run(args, &session),
         Command::Seek(args) => seek::run(args, &session),

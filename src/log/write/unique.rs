@@ -40,10 +40,9 @@ const LITTLE: u64 = 4096;
 const TRIES: usize = 4;
 
 impl Appender {
-    /// Appends, as one batch at `now`, those of `records` whose keys have no record in the
-    /// log; of several with one key, the first. Says what became of each. All have keys,
-    /// and together no more bytes than a batch may have. With `expected` only if the log
-    /// end is that.
+    /// Appends, at `now`, those of `records` whose keys have no record in the log; of several
+    /// with one key, the first. Says what became of each. All have keys. With `expected`
+    /// only if the log end is that.
     ///
     /// Whatever it says is in the log when it returns, and durable after a
     /// [`sync`](Self::sync).
@@ -103,24 +102,29 @@ impl Appender {
         now: Timestamp,
     ) -> Result<UnlessThere> {
         // Before the lock is taken, so that nobody waits for it.
-        let compression = self.compression;
-        let mut batch = NewBatch::of(records, numbers, compression)?;
+        let (room, compression) = (self.batch_room(), self.compression);
+        let prepare = |numbers| NewRecords::prepare(records, numbers, room, compression);
+        let mut new = prepare(numbers)?;
         self.changing(|writer| {
             writer.expect_end(expected)?;
             let known = lookup.end();
             lookup.advance(writer.end())?;
-            let taken = match writer.end() > known {
-                true => batch.take_out(lookup, records, known)?,
-                false => Vec::new(),
-            };
-            if !taken.is_empty() {
-                batch = NewBatch::of(records, batch.numbers, compression)?;
+            let mut taken = Vec::new();
+            if writer.end() > known {
+                let newer = lookup.newer(&keys_of(records, &new.numbers), known)?;
+                if newer.contains(&true) {
+                    let numbers = new.numbers.iter().copied().zip(newer);
+                    let (faster, ours): (Vec<_>, Vec<_>) = numbers.partition(|(_, newer)| *newer);
+                    taken = faster.into_iter().map(|(number, _)| number).collect();
+                    new = prepare(ours.into_iter().map(|(number, _)| number).collect())?;
+                }
             }
-            let at = match batch.body() {
-                Some(body) => writer.append(&[body], now)?,
-                None => Appended { base: writer.end(), next: writer.end() },
+            let at = match new.batches.is_empty() {
+                // However full the log is.
+                true => Appended { base: writer.end(), next: writer.end() },
+                false => writer.append(&new.bodies(), now)?,
             };
-            Ok(UnlessThere { at, new: batch.numbers, taken })
+            Ok(UnlessThere { at, new: new.numbers, taken })
         })
     }
 }
@@ -133,56 +137,72 @@ struct UnlessThere {
     taken: Vec<usize>,
 }
 
-/// Some of the records, ready to be appended.
-struct NewBatch {
+/// Some of the records, ready to be appended as a few batches.
+struct NewRecords {
     numbers: Vec<usize>,
+    batches: Vec<NewBatch>,
+}
+
+struct NewBatch {
     layout: Layout,
+    records: u32,
     raw: Vec<u8>,
     codec: Codec,
     compressed: Vec<u8>,
 }
 
-impl NewBatch {
-    fn of(
+impl NewRecords {
+    /// Those with these numbers, in batches of about `room` bytes.
+    fn prepare(
         records: &[Content<'_>],
         numbers: Vec<usize>,
+        room: usize,
         compression: Compression,
-    ) -> Result<NewBatch> {
+    ) -> Result<NewRecords> {
         let contents: Vec<Content<'_>> = numbers.iter().map(|&number| records[number]).collect();
-        let (mut raw, mut compressed) = (Vec::new(), Vec::new());
-        let layout = body::encode(&contents, &mut raw);
-        bound(&Body::plain(layout, count(&numbers), &raw))?;
-        let codec = compress(compression, &raw, &mut compressed);
-        Ok(NewBatch { numbers, layout, raw, codec, compressed })
+        let mut batches = Vec::new();
+        let mut rest = &contents[..];
+        while !rest.is_empty() {
+            let (batch, later) = rest.split_at(count_fitting(rest, room));
+            batches.push(NewBatch::of(batch, compression)?);
+            rest = later;
+        }
+        Ok(NewRecords { numbers, batches })
     }
 
-    /// The body; `None` if there are no records.
-    fn body(&self) -> Option<Body<'_>> {
-        let plain = Body::plain(self.layout, count(&self.numbers), &self.raw);
-        let body = match self.codec {
-            Codec::None => plain,
-            codec => Body { codec, bytes: &self.compressed, ..plain },
-        };
-        (!self.numbers.is_empty()).then_some(body)
-    }
-
-    /// Takes out the records whose keys the index has at `known` or later.
-    fn take_out(
-        &mut self,
-        lookup: &Lookup,
-        records: &[Content<'_>],
-        known: Offset,
-    ) -> Result<Vec<usize>> {
-        let newer = lookup.newer(&keys_of(records, &self.numbers), known)?;
-        let numbers = std::mem::take(&mut self.numbers).into_iter().zip(newer);
-        let (taken, new): (Vec<_>, Vec<_>) = numbers.partition(|(_, newer)| *newer);
-        self.numbers = new.into_iter().map(|(number, _)| number).collect();
-        Ok(taken.into_iter().map(|(number, _)| number).collect())
+    fn bodies(&self) -> Vec<Body<'_>> {
+        self.batches.iter().map(NewBatch::body).collect()
     }
 }
 
-fn count(numbers: &[usize]) -> u32 {
-    u32::try_from(numbers.len()).unwrap_or(u32::MAX)
+impl NewBatch {
+    fn of(contents: &[Content<'_>], compression: Compression) -> Result<NewBatch> {
+        let (mut raw, mut compressed) = (Vec::new(), Vec::new());
+        let layout = body::encode(contents, &mut raw);
+        let records = u32::try_from(contents.len()).unwrap_or(u32::MAX);
+        bound(&Body::plain(layout, records, &raw))?;
+        let codec = compress(compression, &raw, &mut compressed);
+        Ok(NewBatch { layout, records, raw, codec, compressed })
+    }
+
+    fn body(&self) -> Body<'_> {
+        let plain = Body::plain(self.layout, self.records, &self.raw);
+        match self.codec {
+            Codec::None => plain,
+            codec => Body { codec, bytes: &self.compressed, ..plain },
+        }
+    }
+}
+
+/// How many of the records, one at least, fit into a batch of `room` bytes.
+fn count_fitting(records: &[Content<'_>], room: usize) -> usize {
+    // A newline and a length for each.
+    let mut bytes = 0;
+    let fits = |record: &&Content<'_>| {
+        bytes += record.size() + 2;
+        bytes <= room
+    };
+    records.iter().take_while(fits).count().max(1)
 }
 
 fn keys_of<'a>(records: &[Content<'a>], numbers: &[usize]) -> Vec<&'a [u8]> {
@@ -231,13 +251,14 @@ fn compare_older(
     differing: &[usize],
     placed: &mut [Option<Placed>],
 ) -> Result<()> {
-    let mut by_key: HashMap<&[u8], HashMap<Option<&[u8]>, Vec<usize>>> = HashMap::new();
-    for (&number, key) in differing.iter().zip(keys_of(records, differing)) {
-        by_key.entry(key).or_default().entry(records[number].value).or_default().push(number);
+    let keys = keys_of(records, differing);
+    let mut wanted: HashMap<_, Vec<usize>> = HashMap::new();
+    for (&number, key) in differing.iter().zip(&keys) {
+        wanted.entry((*key, records[number].value)).or_default().push(number);
     }
-    for (key, by_value) in by_key {
+    for key in keys.into_iter().collect::<HashSet<_>>() {
         let _ = lookup.versions(key, Offset::MAX, |there| {
-            for &number in by_value.get(&there.content.value).into_iter().flatten() {
+            for &number in wanted.get(&(key, there.content.value)).into_iter().flatten() {
                 if there.content == records[number] {
                     placed[number] = Some(Placed::Same(there.offset));
                 }

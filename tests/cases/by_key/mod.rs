@@ -1,0 +1,5 @@
+//! Records found by their keys: `get`, `consume --key`, and `produce --unique`, which
+//! stores each key once.
+
+mod get;
+mod unique;
