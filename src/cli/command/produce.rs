@@ -49,7 +49,7 @@ Examples:
 With --unique:
   A key is new if the log holds no record of it, not even a tombstone. What
   equals a record that is there, headers and own time too, is not stored
-  again, and a note counts it. A key that is there with other content is not
+  again, and a note counts it. Other content for a key that is there is not
   stored, and produce ends with 9. So an input that was cut off, or is sent
   by several at once, may be sent again: each key is stored once.
   --receipt prints the offset of the record that is there, --tee nothing.
