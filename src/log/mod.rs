@@ -33,7 +33,7 @@ pub use groups::consumer::{Claim, Consumer};
 pub use groups::seek::{Move, SeekTarget};
 pub use groups::status::{BadGroup, GroupListing, GroupStatus};
 pub use home::Home;
-pub use keys::{Fetch, Fetched, Found, KeyIndex, Lookup};
+pub use keys::{Fetch, Fetched, Found, KeyIndex, Lookup, Places};
 pub use note::Note;
 pub use read::{Piece, Reader, Reading, Stored};
 pub use read_back::{BackReader, Block};

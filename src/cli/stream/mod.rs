@@ -8,6 +8,7 @@ pub mod framing;
 pub mod gather;
 pub mod hand_over;
 pub mod input;
+pub mod jumps;
 pub mod output;
 pub mod producer;
 pub mod progress;

@@ -4,11 +4,13 @@
 
 mod fetch;
 mod lookup;
+mod places;
 mod recent;
 mod search;
 
 pub use fetch::{Fetch, Fetched};
 pub use lookup::{Found, Lookup};
+pub use places::Places;
 
 use super::{Damage, Log, Piece, Reader, Reading, Result};
 use crate::format::body::Records;
