@@ -33,8 +33,8 @@ pub enum Placed {
     Other(Offset),
 }
 
-/// What others may have appended before the last of it is learnt under the lock, where
-/// they have to wait: in offsets.
+/// So many offsets are learnt so fast that hardly any come meanwhile; those are learnt
+/// under the lock, where others have to wait.
 const LITTLE: u64 = 4096;
 /// How often it is tried to come so near without the lock.
 const TRIES: usize = 4;
@@ -79,14 +79,15 @@ impl Appender {
         }
     }
 
-    /// Learns what others have appended, but for a little.
+    /// Learns what others have appended until now, and goes on with that until hardly
+    /// anything comes meanwhile.
     fn catch_up(&mut self, lookup: &mut Lookup) -> Result<()> {
         for _ in 0..TRIES {
-            let end = self.locked(|writer| Ok(writer.end()))?;
-            if end.since(lookup.end()) <= LITTLE {
+            let (known, end) = (lookup.end(), self.locked(|writer| Ok(writer.end()))?);
+            lookup.advance(end)?;
+            if end.since(known) <= LITTLE {
                 break;
             }
-            lookup.advance(end)?;
         }
         Ok(())
     }
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_appended_since_is_looked_at_under_the_lock() {
+    fn what_others_append_is_seen_by_each_in_turn() {
         let fixture = fixture(512);
         let mut writers = [writer(&fixture), writer(&fixture), writer(&fixture)];
         for round in 0..20 {
@@ -344,6 +345,21 @@ mod tests {
             }
         }
         assert_eq!(all(&fixture).len(), 200);
+    }
+
+    #[test]
+    fn what_comes_before_the_lock_is_had_is_not_appended_again() {
+        let fixture = fixture(1 << 20);
+        let (mut appender, mut lookup) = writer(&fixture);
+        let (mut other, mut others) = writer(&fixture);
+        append(&mut other, &mut others, &[("b", "1"), ("x", "1")]);
+        let records = [record("a", "1"), record("b", "1"), record("c", "1")];
+        let now = Timestamp::from_millis(0);
+        let numbers = vec![0, 1, 2];
+        let found = appender.append_unless_there(&mut lookup, &records, numbers, None, now);
+        let found = found.unwrap();
+        assert_eq!((found.new, found.taken), (vec![0, 2], vec![1]));
+        assert_eq!(all(&fixture), ["b=1", "x=1", "a=1", "c=1"]);
     }
 
     #[test]

@@ -3,4 +3,5 @@
 
 mod consume;
 mod get;
+mod index;
 mod unique;
