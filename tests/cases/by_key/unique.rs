@@ -154,6 +154,21 @@ fn a_log_that_is_full_still_knows_what_it_has() {
     unique(&sandbox, "", format!("a:{}\n", "x".repeat(700))).succeeded().noted(&["offset 0"]);
 }
 
+#[test]
+fn what_another_producer_left_unsynced_is_safe_once_it_is_said_to_be_there() {
+    for options in ["", "--sync each", "--receipt"] {
+        let sandbox = Sandbox::new();
+        sandbox.produce("--sync none -K :", "a:1\nb:2\n");
+        let durable = || {
+            let summary = sandbox.tapelog("segments --summary -J").json();
+            summary[0]["durable"].as_u64().unwrap()
+        };
+        assert_eq!(durable(), 0);
+        unique(&sandbox, options, "b:2\n").succeeded();
+        assert_eq!(durable(), 2, "{options}");
+    }
+}
+
 /// One id a line, all of them at most once in the log.
 fn ids(round: u64) -> String {
     (0..1000).map(|n| format!("{round}-{n}:value {n}\n")).collect()
