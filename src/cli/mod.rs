@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::CompleteEnv;
 
-use command::{commit, config, consume, gc, groups, produce, seek, segments, verify};
+use command::{commit, config, consume, gc, get, groups, produce, seek, segments, verify};
 use deferred::Deferred;
 use session::Session;
 
@@ -42,7 +42,7 @@ Exit status:
   0  done
   1  failed
   2  the command line is wrong
-  3  not there: the log, the group, or under --fail-empty a record
+  3  not there: the log, the group, a key, or under --fail-empty a record
   4  damage in the log's files
   5  held by another process
   6  an offset is out of range
@@ -59,6 +59,7 @@ Files:
     N.log                a segment, named by its first offset: the records
     N.index              where in it offsets and times are
     segments.index       the segments, a row each
+    keys/                where the keys are
     groups/G.checkpoint  where group G goes on
     groups/G.holder      who consumes it, for people
     groups/G.history     its seeks
@@ -100,6 +101,8 @@ enum Command {
     Produce(Deferred<produce::Produce>),
     /// Print records
     Consume(Deferred<consume::Consume>),
+    /// Print the newest record of each key
+    Get(Deferred<get::Get>),
     /// Store a group's checkpoint by hand
     Commit(Deferred<commit::Commit>),
     /// Move a group's checkpoint anywhere
@@ -131,6 +134,7 @@ pub fn main() -> ExitCode {
         Command::Config(Deferred(args)) => config::run(args, &session),
         Command::Consume(Deferred(args)) => consume::run(args, &session),
         Command::Gc(Deferred(args)) => gc::run(args, &session),
+        Command::Get(Deferred(args)) => get::run(args, &session),
         Command::Groups(Deferred(args)) => groups::run(args, &session),
         Command::Produce(Deferred(args)) => produce::run(args, &session),
         Command::Seek(Deferred(args)) => seek::run(args, &session),

@@ -33,7 +33,7 @@ pub use groups::consumer::{Claim, Consumer};
 pub use groups::seek::{Move, SeekTarget};
 pub use groups::status::{BadGroup, GroupListing, GroupStatus};
 pub use home::Home;
-pub use keys::{DeadOffsets, Fetch, Fetched, KeyIndex};
+pub use keys::{DeadOffsets, Fetch, Fetched, Found, KeyIndex, Lookup, Places};
 pub use note::Note;
 pub use read::{Piece, Reader, Reading, Stored};
 pub use read_back::{BackReader, Block};
@@ -43,6 +43,7 @@ pub use skip::Skipped;
 pub use verify::Verification;
 pub use verify::finding::{Action, Finding, Kind};
 pub use write::append::Appender;
+pub use write::unique::Placed;
 pub use write::writer::Appended;
 
 use std::time::Duration;

@@ -56,6 +56,16 @@ impl BackReader {
         self.skipped.unwrap_or_default()
     }
 
+    /// The offset before which the next block ends.
+    pub fn until(&self) -> Offset {
+        self.until
+    }
+
+    /// Passes over what lies from `until` on.
+    pub fn go_back_to(&mut self, until: Offset) {
+        self.until = self.until.min(until);
+    }
+
     /// The block before the one read last; `None` if there is none.
     ///
     /// # Errors

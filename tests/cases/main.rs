@@ -6,6 +6,7 @@
 #[path = "../sandbox/mod.rs"]
 mod sandbox;
 
+mod by_key;
 mod calls;
 mod command_line;
 mod commit;

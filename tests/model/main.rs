@@ -17,6 +17,7 @@ mod groups;
 mod plain;
 mod play;
 mod reading;
+mod unique;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;

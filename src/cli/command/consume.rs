@@ -14,6 +14,7 @@ use crate::cli::session::{LogArgument, Session};
 use crate::cli::stream::consumption::{Consumption, Until};
 use crate::cli::stream::follow::Follower;
 use crate::cli::stream::hand_over::{CommitInterval, HandOver};
+use crate::cli::stream::jumps::Jumps;
 use crate::cli::stream::output::Output;
 use crate::cli::stream::progress::Progress;
 use crate::cli::stream::reach::{backward_end, forward_end, lies_behind_damage};
@@ -24,7 +25,7 @@ use crate::cli::text::escapes::one_line;
 use crate::cli::text::filter::{Filter, parse_header};
 use crate::cli::text::range::{is_backwards, parse_span};
 use crate::cli::text::when::parse_time;
-use crate::log::{Claim, Consumer, Error as LogError, Log, Skipped};
+use crate::log::{Claim, Consumer, Error as LogError, KeyIndex, Log, Skipped};
 use crate::model::{GroupName, Offset, Span, Start, Timestamp};
 
 /// Print records
@@ -74,6 +75,11 @@ JSON names:
   key           its key, if it has one; key_base64 if that is not UTF-8
   headers       name, value, name, value, …; or headers_base64
   payload       its value, or null; payload_base64 if that is not UTF-8
+
+Index:
+  --key jumps over what holds no such record, by the index of keys: damage
+  there is not met. tapelog verify checks every byte. Without a good index,
+  and with --skip-damage, all is read.
 ")]
 pub struct Consume {
     #[command(flatten)]
@@ -262,6 +268,14 @@ impl Consume {
         Ok(parsed.map_err(|why| Usage(format!("{option}: {why}")))?)
     }
 
+    /// The index, if only some keys are wanted and nothing keeps it from being used. Damage
+    /// that is to be passed has to be met.
+    fn key_index(&self, log: &Log) -> Option<KeyIndex> {
+        let is_of_use = !self.key.is_empty() && !self.skip_damage;
+        // What is wrong with the log, reading it tells.
+        is_of_use.then(|| KeyIndex::open(log).ok()).flatten()
+    }
+
     fn interval(&self) -> CommitInterval {
         let mut interval = CommitInterval { records: 10_000, time: Duration::from_secs(1) };
         match self.commit_every {
@@ -282,7 +296,9 @@ impl Consume {
 pub fn run(args: &Consume, session: &Session) -> Result<()> {
     let now = session.now()?;
     let span = args.span(now)?;
-    let printer = args.format.printer(args.filter(now)?)?;
+    let filter = args.filter(now)?;
+    let keys = filter.keys.clone();
+    let printer = args.format.printer(filter)?;
     let signals = Signals::watch().context("can't watch for signals")?;
     let log = session.open(&args.log)?;
     let follows = args.follow || args.timeout.is_some();
@@ -291,6 +307,7 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
     let (from, hand_over) = begin(args, session, &log, span.from, now)?;
     let output = Output::standard()?;
     let until = Until::resolve(&log, span.until)?;
+    let index = args.key_index(&log);
     let last = if follows { Offset::MAX } else { forward_end(&log) };
     let shows = !output.is_terminal();
     let mut consumption = Consumption {
@@ -301,6 +318,7 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
         progress: Progress::of_bytes("reading", 0, shows),
         output,
         hand_over,
+        jumps: None,
         until,
         end: last,
         skip_damage: args.skip_damage,
@@ -311,12 +329,20 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
     let read = match args.reverse {
         true => {
             let (until, skipped) = backward_end(&log, span.until, args.skip_damage)?;
+            if let Some(index) = &index {
+                consumption.jumps = Some(Jumps::backwards(&log, index, &keys)?);
+            }
             let read = consumption.read_back(from, until);
             // Counted once, be it met again.
             consumption.skipped = consumption.skipped.max(skipped);
             read
         }
-        false => consumption.read(from, follower),
+        false => {
+            if let Some(index) = &index {
+                consumption.jumps = Some(Jumps::forwards(&log, index, &keys, until, last)?);
+            }
+            consumption.read(from, follower)
+        }
     };
     let (printed, skipped) = (consumption.printed, consumption.skipped);
     consumption.finish(read)?;

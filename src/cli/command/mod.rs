@@ -5,6 +5,7 @@ pub mod commit;
 pub mod config;
 pub mod consume;
 pub mod gc;
+pub mod get;
 pub mod groups;
 pub mod produce;
 pub mod seek;

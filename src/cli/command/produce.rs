@@ -16,6 +16,7 @@ use crate::cli::stream::progress::Progress;
 use crate::cli::stream::promise::{Oversized, Policy, SyncPolicy};
 use crate::cli::stream::shape::{Keys, Shape};
 use crate::cli::stream::signals::Signals;
+use crate::cli::stream::unique::Unique;
 use crate::cli::text::escapes::unescape;
 use crate::cli::text::filter::parse_header;
 use crate::cli::text::range::parse_offset;
@@ -43,6 +44,16 @@ Examples:
   tapelog consume a -J | tapelog produce b -J   whole records, as JSON
   tapelog produce demo --whole photo.jpg    a file as one record
   echo 1 | tapelog produce demo --expect-end 7  only if nobody was faster
+  tapelog produce demo -K : --unique <orders    each id once, however often
+
+With --unique:
+  A key is new if the log holds no record of it, not even a tombstone. What
+  equals a record that is there, headers and own time too, is not stored
+  again, and a note counts it. Other content for a key that is there is not
+  stored, and produce ends with 9. So an input that was cut off, or is sent
+  by several at once, may be sent again: each key is stored once.
+  --receipt prints the offset of the record that is there, --tee nothing.
+  A record without a key, or with an empty one, ends it with 2.
 
 JSON names:
   key, headers, payload, ts  as consume -J prints them; or key_base64,
@@ -114,6 +125,10 @@ pub struct Produce {
     #[arg(long, value_name = "WHAT")]
     oversize: Option<Skipped>,
 
+    /// Store a record only if its key has none yet; its key with other content: 9
+    #[arg(short, long)]
+    unique: bool,
+
     /// Append only if the log end is N, else end with 6
     #[arg(long, value_name = "N", value_parser = parse_offset)]
     expect_end: Option<Offset>,
@@ -138,6 +153,9 @@ pub struct Produce {
 /// More open files than the log and the process need beside the inputs.
 const OWN_HANDLES: u64 = 64;
 
+/// So many keys are looked up together at most: what is known of each takes memory.
+const KEYS_AT_ONCE: usize = 32 << 10;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kept {
     Keep,
@@ -150,6 +168,10 @@ enum Skipped {
 
 impl Produce {
     fn shape(&self, limit: usize) -> Result<Shape> {
+        let keyless = self.key_separator.is_none() && self.key.as_deref().unwrap_or("").is_empty();
+        if self.unique && keyless && (!self.json || self.key.is_some()) {
+            bail!(Usage("--unique goes by the keys: give them with -k, -K or -J".to_owned()));
+        }
         let keys = match (&self.key, &self.key_separator) {
             (Some(key), _) => Keys::Fixed(key.as_bytes().to_vec()),
             (None, Some(text)) => {
@@ -168,7 +190,8 @@ impl Produce {
             let (name, value) = parsed?;
             push_header(&name, Some(&value), &mut headers);
         }
-        Ok(Shape { json: self.json, keys, headers, tombstones: self.tombstone, limit })
+        let (json, needs_key, tombstones) = (self.json, self.unique, self.tombstone);
+        Ok(Shape { json, keys, needs_key, headers, tombstones, limit })
     }
 
     /// The delimiter; empty makes each input one record.
@@ -177,12 +200,11 @@ impl Produce {
     }
 
     fn limits(&self, appender: &Appender, record: usize) -> BatchLimits {
-        // One batch, so that nobody else's can come in between.
-        let bytes = match self.expect_end {
-            Some(_) => MAX_BATCH / 2,
-            None => appender.batch_room(),
-        };
-        let records = self.batch_records.map_or(usize::MAX, |records| records as usize);
+        // Without others' records in between; and many keys are looked up at less cost.
+        let at_once = self.expect_end.is_some() || (self.unique && self.sync != SyncPolicy::Each);
+        let bytes = if at_once { MAX_BATCH / 2 } else { appender.batch_room() };
+        let most = if self.unique { KEYS_AT_ONCE } else { usize::MAX };
+        let records = self.batch_records.map_or(most, |records| most.min(records as usize));
         BatchLimits { bytes, records, record }
     }
 }
@@ -223,7 +245,10 @@ pub fn run(args: &Produce, session: &Session) -> Result<()> {
     let limits = args.limits(&appender, shape.longest_piece());
     let framer = Framer::new(&delimiter, limits);
     let progress = Progress::of_bytes("appending", total, !is_typed);
-    let producer = Producer::new(session, appender, framer, shape, policy, signals, progress)?;
+    let mut producer = Producer::new(session, appender, framer, shape, policy, signals, progress)?;
+    if args.unique {
+        producer.append_only_new(Unique::of(&log)?);
+    }
     producer.run(&inputs)
 }
 

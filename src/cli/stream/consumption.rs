@@ -1,12 +1,14 @@
 //! The loop from log to output: forwards, with a group or without, to an end or
 //! following; or backwards.
 
+use std::ops::Range;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
 use super::follow::Follower;
 use super::hand_over::HandOver;
+use super::jumps::Jumps;
 use super::output::Output;
 use super::progress::Progress;
 use super::signals::{Signalled, Signals};
@@ -84,6 +86,8 @@ pub struct Consumption<'a> {
     pub hand_over: Option<HandOver>,
     /// How far it is.
     pub progress: Progress,
+    /// Where it may jump to, if only some keys are wanted and an index tells.
+    pub jumps: Option<Jumps<'a>>,
     /// Where it stops.
     pub until: Until,
     /// Before which offset it stops whatever `until` says.
@@ -127,12 +131,28 @@ impl Consumption<'_> {
             if reader.next_offset() >= end {
                 return Ok(());
             }
+            let passed = self.jump(reader)?;
+            if reader.next_offset() >= end {
+                return Ok(());
+            }
             match reader.read()? {
                 Reading::Records(piece) => {
+                    if let Some(jumps) = &mut self.jumps {
+                        jumps.read(&piece.header);
+                    }
+                    if let Some(passed) = passed {
+                        self.pass(&passed, piece.header.append_time)?;
+                    }
                     if !self.print(&piece, &mut scratch)? {
                         return Ok(());
                     }
                     last_print = Instant::now();
+                }
+                Reading::End if passed.is_some() => {
+                    // Nothing is left where it ends: what it passed is read after all.
+                    self.jumps = None;
+                    let from = passed.map_or(reader.next_offset(), |passed| passed.start);
+                    *reader = Reader::open(self.log, from)?;
                 }
                 Reading::End => {
                     let now = self.session.now()?;
@@ -147,6 +167,26 @@ impl Consumption<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Lets the reader jump over what holds nothing wanted; says what a group passes so.
+    fn jump(&mut self, reader: &mut Reader) -> Result<Option<Range<Offset>>> {
+        let next = reader.next_offset();
+        let jump = self.jumps.as_mut().and_then(|jumps| jumps.over_from(next));
+        let Some(place) = jump else { return Ok(None) };
+        if self.hand_over.is_none() {
+            *reader = Reader::open(self.log, place)?;
+            return Ok(None);
+        }
+        // The last of them is read: its append time goes with the checkpoint.
+        *reader = Reader::open(self.log, place.back(1).max(next))?;
+        Ok(Some(next..place))
+    }
+
+    /// Counts what was jumped over as handed over, as what a filter drops.
+    fn pass(&mut self, passed: &Range<Offset>, time: Timestamp) -> Result<()> {
+        let slice = Slice { next: passed.end, printed: 0, bytes: &[], stored: None };
+        self.give(passed.start, passed.end, time, &slice)
     }
 
     /// Prints what is wanted of `piece`; says whether more may be wanted.
@@ -205,9 +245,17 @@ impl Consumption<'_> {
         }
         let mut out = Vec::new();
         while self.left > 0 {
+            if let Some(jumps) = &mut self.jumps
+                && let Some(before) = jumps.back_from(reader.until())
+            {
+                reader.go_back_to(before);
+            }
             let block = reader.read();
             self.skipped = reader.skipped();
             let Some(block) = block? else { return Ok(()) };
+            if let (Some(jumps), Some(piece)) = (&mut self.jumps, block.pieces().next()) {
+                jumps.read(&piece.header);
+            }
             for piece in block.pieces().rev() {
                 self.print_back(&piece, from, until.min(block.end()), &mut out)?;
             }

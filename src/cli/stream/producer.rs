@@ -1,7 +1,7 @@
 //! The loop from input to log: what is read is framed into records, shaped, gathered
 //! into batches, appended, and made safe when that is due.
 
-use std::io::{self, Write};
+use std::io;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -11,13 +11,15 @@ use super::gather::Gathered;
 use super::input::Input;
 use super::output::{NAME, Output};
 use super::progress::Progress;
-use super::promise::{Oversized, Policy, SyncPolicy};
+use super::promise::{Oversized, Policy, SyncPolicy, too_big};
+use super::receipts::Receipts;
 use super::shape::{Misfit, Shape};
 use super::signals::{Signalled, Signals};
-use crate::cli::failure::{Ended, OutputClosed, Status};
+use super::unique::Unique;
+use crate::cli::failure::{Ended, OutputClosed, Status, Usage};
 use crate::cli::session::Session;
 use crate::format::body::Body;
-use crate::log::{Appended, Appender};
+use crate::log::{Appended, Appender, Placed};
 use crate::model::Offset;
 
 /// How far a record that is too large is read to tell its size.
@@ -46,8 +48,9 @@ pub struct Producer<'a> {
     muted: bool,
     progress: Progress,
     gathered: Gathered,
-    /// Appended records whose offsets are not printed yet.
-    unreceipted: Vec<Appended>,
+    /// Set if only records with new keys are appended.
+    unique: Option<Unique>,
+    receipts: Receipts,
     /// Since when something is appended that is not synced.
     unsynced_since: Option<Instant>,
     stored: u64,
@@ -81,12 +84,18 @@ impl<'a> Producer<'a> {
             muted: false,
             progress,
             gathered: Gathered::default(),
-            unreceipted: Vec::new(),
+            unique: None,
+            receipts: Receipts::default(),
             unsynced_since: None,
             stored: 0,
             skipped: 0,
             has_ended: false,
         })
+    }
+
+    /// Lets it append only records whose keys are new.
+    pub fn append_only_new(&mut self, unique: Unique) {
+        self.unique = Some(unique);
     }
 
     /// Appends everything from all inputs.
@@ -101,6 +110,9 @@ impl<'a> Producer<'a> {
         let never = self.policy.sync == SyncPolicy::Never;
         let synced = if never { Ok(()) } else { self.sync_now() };
         self.progress.finish();
+        if let Some(note) = self.unique.as_ref().and_then(Unique::repeats) {
+            self.session.note(&note);
+        }
         match taken {
             Ok(()) => synced.and_then(|()| self.partly()).and_then(|()| self.cut_off()),
             Err(error) if error.is::<Signalled>() => {
@@ -130,16 +142,18 @@ impl<'a> Producer<'a> {
 
     /// Ends with 9 if records were left out.
     fn partly(&self) -> Result<()> {
-        if self.skipped == 0 {
+        let too_large = || {
+            let (skipped, limit) = (records(self.skipped), self.shape.limit);
+            format!("left out {skipped} larger than max-record-size, {limit} bytes")
+        };
+        let too_large = (self.skipped > 0).then(too_large);
+        let refused = self.unique.as_ref().and_then(Unique::refusals);
+        let mut left_out: Vec<String> = refused.into_iter().chain(too_large).collect();
+        if left_out.is_empty() {
             return Ok(());
         }
-        let line = format!(
-            "left out {} larger than max-record-size, {} bytes; {} stored",
-            records(self.skipped),
-            self.shape.limit,
-            records(self.stored)
-        );
-        bail!(Ended { status: Status::Partly, line: Some(line) });
+        left_out.push(format!("{} stored", records(self.stored)));
+        bail!(Ended { status: Status::Partly, line: Some(left_out.join("; ")) });
     }
 
     /// Ends by the signal that came while the last of it was printed.
@@ -243,6 +257,9 @@ impl<'a> Producer<'a> {
         if self.gathered.is_empty() {
             return Ok(());
         }
+        if self.unique.is_some() {
+            return self.append_new();
+        }
         let records = u32::try_from(self.gathered.len()).unwrap_or(u32::MAX);
         let (layout, bytes) = self.gathered.body();
         let body = Body::plain(layout, records, bytes);
@@ -258,18 +275,47 @@ impl<'a> Producer<'a> {
         self.appended(appended)
     }
 
-    /// Does what is due after an append.
+    /// Appends those of the gathered records whose keys are new.
+    fn append_new(&mut self) -> Result<()> {
+        let Some(unique) = &mut self.unique else { return Ok(()) };
+        let contents = self.gathered.contents();
+        let (expected, now) = (self.policy.expected_end, self.session.now()?);
+        let placed = unique.append(&mut self.appender, &contents, expected, now)?;
+        let mut text = Vec::new();
+        for (content, placed) in contents.iter().zip(&placed) {
+            let (Placed::New(offset) | Placed::Same(offset)) = *placed else { continue };
+            if matches!(placed, Placed::New(_)) {
+                self.stored += 1;
+                self.policy.expected_end = expected.and_then(|_| offset.forward(1));
+                if let Some(delimiter) = &self.policy.tee {
+                    text.extend_from_slice(content.value.unwrap_or_default());
+                    text.extend_from_slice(delimiter);
+                }
+            }
+            if self.policy.receipts {
+                self.receipts.add_one(offset);
+            }
+        }
+        print(&mut self.output, &mut self.muted, &text, &self.signals)?;
+        self.gathered.clear();
+        self.make_safe()
+    }
+
+    /// Takes note of an append.
     fn appended(&mut self, appended: Appended) -> Result<()> {
         self.stored += appended.next.since(appended.base);
         if self.policy.receipts {
-            match self.unreceipted.last_mut() {
-                Some(last) if last.next == appended.base => last.next = appended.next,
-                _ => self.unreceipted.push(appended),
-            }
+            self.receipts.add(appended);
         }
+        self.make_safe()
+    }
+
+    /// Syncs what was appended, if that is due.
+    fn make_safe(&mut self) -> Result<()> {
         match self.policy.sync {
             SyncPolicy::Each => self.sync_now(),
             SyncPolicy::Never => self.print_receipts(),
+            SyncPolicy::Every(_) if self.receipts.are_many() => self.sync_now(),
             SyncPolicy::Every(_) => {
                 self.unsynced_since.get_or_insert_with(Instant::now);
                 self.sync_if_due()
@@ -287,6 +333,7 @@ impl<'a> Producer<'a> {
                 self.skipped += 1;
                 Ok(())
             }
+            Misfit::NoKey => bail!(Usage(format!("{place} {misfit}"))),
             Misfit::TooBig(bytes) => bail!(too_big(&place, &format!("has {bytes} bytes"), limit)),
             _ => bail!("{place} {misfit}"),
         }
@@ -355,19 +402,8 @@ impl<'a> Producer<'a> {
     }
 
     fn print_receipts(&mut self) -> Result<()> {
-        const FLUSH: usize = 64 << 10;
-        let mut text = Vec::new();
-        for appended in self.unreceipted.drain(..) {
-            for offset in appended.base.get()..appended.next.get() {
-                // Writing to a Vec can't fail.
-                let _ = writeln!(text, "{offset}");
-                if text.len() >= FLUSH {
-                    print(&mut self.output, &mut self.muted, &text, &self.signals)?;
-                    text.clear();
-                }
-            }
-        }
-        print(&mut self.output, &mut self.muted, &text, &self.signals)
+        let (output, muted, signals) = (&mut self.output, &mut self.muted, &self.signals);
+        self.receipts.print(|text| print(output, muted, text, signals))
     }
 }
 
@@ -408,12 +444,4 @@ fn print(output: &mut Output, muted: &mut bool, bytes: &[u8], signals: &Signals)
 
 fn records(count: u64) -> String {
     format!("{count} record{}", if count == 1 { "" } else { "s" })
-}
-
-fn too_big(place: &str, size: &str, limit: usize) -> Ended {
-    let line = format!(
-        "{place} {size}, but max-record-size is {limit}: all before it is stored, it and what \
-         follows is not; config raises the limit, --oversize skip leaves such records out"
-    );
-    Ended { status: Status::TooBig, line: Some(line) }
 }

@@ -4,6 +4,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::cli::failure::{Ended, Status};
 use crate::cli::text::duration::parse_duration;
 use crate::model::Offset;
 
@@ -52,4 +53,13 @@ pub struct Policy {
     pub oversized: Oversized,
     /// Where the log must end for the next batch.
     pub expected_end: Option<Offset>,
+}
+
+/// How a run ends that met a record larger than the log takes.
+pub fn too_big(place: &str, size: &str, limit: usize) -> Ended {
+    let line = format!(
+        "{place} {size}, but max-record-size is {limit}: all before it is stored, it and what \
+         follows is not; config raises the limit, --oversize skip leaves such records out"
+    );
+    Ended { status: Status::TooBig, line: Some(line) }
 }

@@ -30,6 +30,8 @@ pub struct Shape {
     pub json: bool,
     /// Where keys come from.
     pub keys: Keys,
+    /// Whether every record must have a key that is not empty.
+    pub needs_key: bool,
     /// A block of headers that all records get.
     pub headers: Vec<u8>,
     /// Whether an empty value is a tombstone.
@@ -46,6 +48,9 @@ pub enum Misfit {
         "has no separator between key and value: --no-key keep stores such lines without a key"
     )]
     NoSeparator,
+    /// It has no key, or an empty one, and needs one.
+    #[error("has no key, or an empty one: --unique goes by the keys")]
+    NoKey,
     /// It is no record in JSON.
     #[error("{0}")]
     Json(String),
@@ -118,6 +123,9 @@ impl Shape {
     fn push(&self, mut record: Content<'_>, batch: &mut Gathered) -> Result<(), Misfit> {
         if self.tombstones && record.value == Some(b"") {
             record.value = None;
+        }
+        if self.needs_key && record.key.is_none_or(<[u8]>::is_empty) {
+            return Err(Misfit::NoKey);
         }
         if record.size() > self.limit {
             return Err(Misfit::TooBig(record.size()));

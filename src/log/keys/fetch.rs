@@ -5,7 +5,7 @@ use crate::format::body::{self, Paused, Records};
 use crate::format::record::RecordView;
 use crate::log::find::locate;
 use crate::log::find::table::SegmentTable;
-use crate::log::{Error, Log, OutOfRange, Reader, Reading, Result};
+use crate::log::{Error, Log, OutOfRange, Piece, Reader, Reading, Result};
 use crate::model::Offset;
 use crate::segment::{Bad, Inflater, SegmentReader, Step};
 
@@ -52,14 +52,29 @@ impl Fetch {
     /// # Errors
     /// [`Error::Damage`] where it can't be read; what the disk says.
     pub fn at(&mut self, offset: Offset) -> Result<Fetched<'_>> {
+        let Some(batch) = self.batch_at(offset)? else { return Ok(Fetched::Gone) };
+        Ok(batch.record(offset).map_or(Fetched::Gone, Fetched::Record))
+    }
+
+    /// All records of the batch that holds `offset`, or the gap there; `None` if gc deleted
+    /// it, or the log ends before it.
+    ///
+    /// # Errors
+    /// As [`at`](Self::at).
+    pub(super) fn batch(&mut self, offset: Offset) -> Result<Option<Piece<'_>>> {
+        Ok(self.batch_at(offset)?.map(|batch| Piece {
+            header: batch.header.clone(),
+            from: batch.header.base,
+            body: &batch.body,
+            stored: None,
+        }))
+    }
+
+    fn batch_at(&mut self, offset: Offset) -> Result<Option<&mut Batch>> {
         if !self.batch.as_ref().is_some_and(|batch| holds(&batch.header, offset)) {
             self.batch = self.read(offset)?;
         }
-        Ok(self
-            .batch
-            .as_mut()
-            .and_then(|batch| batch.record(offset))
-            .map_or(Fetched::Gone, Fetched::Record))
+        Ok(self.batch.as_mut())
     }
 
     /// The batch that holds `offset`; `None` if there is none.

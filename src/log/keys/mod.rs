@@ -9,8 +9,11 @@
 mod dead;
 pub(crate) mod directory;
 mod fetch;
+mod lookup;
+mod places;
 mod recent;
 mod scan;
+mod search;
 mod sorting;
 pub(crate) mod table;
 #[cfg(test)]
@@ -21,13 +24,16 @@ mod writing;
 
 pub use dead::DeadOffsets;
 pub use fetch::{Fetch, Fetched};
+pub use lookup::{Found, Lookup};
+pub use places::Places;
 
 use std::ops::Range;
 
-use super::{Bounds, Error, Log, Result};
+use super::{Bounds, Damage, Error, Log, Piece, Result};
+use crate::format::body::Records;
 use crate::format::key_hash::KeyHash;
 use crate::format::key_table::KeyEntry;
-use crate::model::Offset;
+use crate::model::{Offset, Position};
 use directory::{KeysLock, Part, discard, open_parts};
 use recent::Recent;
 use scan::KeyScan;
@@ -293,4 +299,12 @@ fn parts_of(log: &Log, bounds: &Bounds, sizes: &Sizes) -> Result<Vec<Part>> {
     // Whatever keeps it from being covered, there is another way to look up.
     let _ = cover(log, &lock, &range, sizes);
     open_parts(log, &range, Some(&lock))
+}
+
+/// The records of `piece`, whose body was checked as it was read.
+fn records_of<'a>(log: &Log, piece: &Piece<'a>) -> Result<Records<'a>> {
+    piece.records().map_err(|error| {
+        let (path, offset) = (log.home.dir().to_owned(), piece.header.base);
+        Damage { path, position: Position::ZERO, offset, what: error.to_string() }.into()
+    })
 }

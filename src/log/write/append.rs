@@ -31,7 +31,7 @@ pub struct Appender {
     failed: bool,
     /// A sync failed: nothing more is said to be durable.
     sync_failed: bool,
-    compression: Compression,
+    pub(super) compression: Compression,
     /// Compressed bodies.
     compressed: Vec<Vec<u8>>,
     /// What it appended and the key index may not cover.
@@ -193,7 +193,10 @@ impl Appender {
     }
 
     /// Does `work` under the append lock, the end of the log known and whole.
-    fn locked<T>(&mut self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
+    pub(super) fn locked<T>(
+        &mut self,
+        work: impl FnOnce(&mut Writer<'_>) -> Result<T>,
+    ) -> Result<T> {
         let _held = self.lock.acquire(&self.log.home)?;
         let current = match &self.state {
             Some(state) => !state.end.has_changed()? && is_as_left(&self.log, state)?,
@@ -208,7 +211,10 @@ impl Appender {
     }
 
     /// The same for what changes the log, unless something failed: that is final.
-    fn changing<T>(&mut self, work: impl FnOnce(&mut Writer<'_>) -> Result<T>) -> Result<T> {
+    pub(super) fn changing<T>(
+        &mut self,
+        work: impl FnOnce(&mut Writer<'_>) -> Result<T>,
+    ) -> Result<T> {
         if self.failed || self.sync_failed {
             return Err(Error::Failed);
         }
@@ -221,7 +227,7 @@ impl Appender {
 }
 
 /// Keeps a batch within what readers will take.
-fn bound(body: &Body<'_>) -> Result<()> {
+pub(super) fn bound(body: &Body<'_>) -> Result<()> {
     let limit = if body.records > 1 { MAX_BATCH } else { MAX_SINGLE };
     if body.bytes.len() > limit {
         return Err(Error::TooBig { bytes: body.bytes.len() as u64, limit: limit as u64 });

@@ -4,4 +4,5 @@
 pub(crate) mod append;
 pub(crate) mod prepare;
 pub(crate) mod recover;
+pub(crate) mod unique;
 pub(crate) mod writer;

@@ -32,9 +32,14 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    /// The log end.
+    pub(crate) fn end(&self) -> Offset {
+        self.state.end.state().written.offset
+    }
+
     /// Refuses to go on if somebody else appended.
     pub(crate) fn expect_end(&self, expected: Option<Offset>) -> Result<()> {
-        let end = self.state.end.state().written.offset;
+        let end = self.end();
         match expected {
             Some(expected) if expected != end => Err(OutOfRange::EndMoved { expected, end }.into()),
             _ => Ok(()),

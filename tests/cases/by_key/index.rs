@@ -1,0 +1,135 @@
+//! INDEX, H016 to H018, with keys: whatever becomes of the files that tell where keys
+//! are, `get` gives the same answers.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::sandbox::{Expect, Random, Sandbox, foreground, status};
+
+/// Enough for the index to be written: over a megabyte.
+const COUNT: u64 = 6000;
+
+fn line(n: u64) -> String {
+    format!("k{n}:m-{n:06} {}\n", "x".repeat(400))
+}
+
+fn value(n: u64) -> String {
+    format!("m-{n:06} {}\n", "x".repeat(400))
+}
+
+fn keyed() -> Sandbox {
+    let sandbox = Sandbox::with_config("segment-size=1M");
+    sandbox.produce("-K :", (0..COUNT).map(line).collect::<String>());
+    sandbox
+}
+
+/// What is derived: the table of segments, an index of one, and all that is in `keys/`.
+fn sides(sandbox: &Sandbox) -> Vec<PathBuf> {
+    let files = |dir: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(dir).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).collect()
+    };
+    let is_index = |path: &PathBuf| path.extension().is_some_and(|end| end == "index");
+    let mut sides: Vec<_> = files(sandbox.log()).into_iter().filter(is_index).collect();
+    sides.sort();
+    sides.drain(1..sides.len() - 1);
+    sides.extend(files(&sandbox.log().join("keys")));
+    let log = sandbox.log();
+    sides.into_iter().map(|path| path.strip_prefix(log).unwrap().to_owned()).collect()
+}
+
+/// Every answer is right, whatever is noted the first time; the second time is silent.
+fn answers_as_ever(sandbox: &Sandbox, what: &str) {
+    for n in [900, 0, COUNT - 1] {
+        let outcome = sandbox.tapelog(&format!("get k{n}")).outcome().succeeded();
+        assert!(outcome.errors().is_empty(), "{what}: {outcome}");
+        outcome.printed(value(n));
+    }
+    sandbox.tapelog("get k900").prints(value(900));
+    sandbox.tapelog("consume --key k900 -n 1").prints(value(900));
+    sandbox.tapelog("get none").fails(status::NOT_THERE, &["none"]);
+}
+
+#[test]
+fn h016_side_files_may_be_anything_and_get_finds_the_same() {
+    let (original, other) = (keyed(), keyed());
+    answers_as_ever(&original, "as it was");
+    for side in sides(&original) {
+        let good = fs::read(original.log().join(&side)).unwrap();
+        let foreign = fs::read(other.log().join(&side)).unwrap_or_default();
+        let harms: [(&str, Option<Vec<u8>>); 8] = [
+            ("deleted", None),
+            ("empty", Some(Vec::new())),
+            ("one byte", Some(good[..good.len().min(1)].to_vec())),
+            ("one byte short", Some(good[..good.len().saturating_sub(1)].to_vec())),
+            ("random", Some(Random(16).bytes(4096))),
+            ("all 0xFF", Some(vec![0xFF; good.len()])),
+            ("all zeros", Some(vec![0; good.len()])),
+            ("another log's", Some(foreign)),
+        ];
+        for (harm, bytes) in harms {
+            let sandbox = original.copy();
+            match bytes {
+                Some(bytes) => fs::write(sandbox.log().join(&side), bytes).unwrap(),
+                None => fs::remove_file(sandbox.log().join(&side)).unwrap(),
+            }
+            answers_as_ever(&sandbox, &format!("{} {harm}", side.display()));
+        }
+    }
+    original.delete_indexes();
+    answers_as_ever(&original, "all deleted");
+}
+
+#[test]
+fn h017_old_side_files_put_back_do_not_hide_what_came_later() {
+    let sandbox = keyed();
+    let old = sandbox.copy();
+    sandbox.produce("-K :", (COUNT - 100..2 * COUNT).map(line).collect::<String>());
+    sandbox.produce("-K :", "k5:changed\n");
+    sandbox.delete_indexes();
+    for side in sides(&old) {
+        fs::create_dir_all(sandbox.log().join(&side).parent().unwrap()).unwrap();
+        fs::copy(old.log().join(&side), sandbox.log().join(&side)).unwrap();
+    }
+    for (key, want) in [("k5", "changed\n".to_owned()), ("k11000", value(11_000)), ("k9", value(9))]
+    {
+        let outcome = sandbox.tapelog(&format!("get {key}")).outcome();
+        outcome.succeeded().printed(want);
+    }
+    let mut again = sandbox.tapelog("produce --unique -K : --receipt");
+    again.write_stdin(line(11_000) + "new:x\n").outcome().succeeded().printed("11100\n12101\n");
+}
+
+#[test]
+fn h018_an_index_that_may_not_be_read_stays_and_get_answers() {
+    let sandbox = keyed();
+    for side in sides(&sandbox).into_iter().filter(|side| side.starts_with("keys")) {
+        let file = sandbox.log().join(&side);
+        let mode = |mode| fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+        let before = fs::read(&file).unwrap();
+        mode(0o000);
+        let outcome = foreground(sandbox.as_nobody("get k900")).outcome().succeeded();
+        outcome.noted(&["keys", "ermission"]).printed(value(900));
+        mode(0o644);
+        assert!(fs::read(&file).unwrap() == before, "{}", side.display());
+    }
+    foreground(sandbox.as_nobody("get k900")).prints(value(900));
+}
+
+#[test]
+fn h020_ids_sent_in_ten_runs_are_found_as_those_sent_in_one() {
+    let (one, ten) = (keyed(), Sandbox::with_config("segment-size=1M"));
+    for run in 0..10 {
+        let range = run * COUNT / 10..(run + 1) * COUNT / 10;
+        ten.produce("-K :", range.map(line).collect::<String>());
+    }
+    let rebuilt = ten.copy();
+    rebuilt.delete_indexes();
+    for sandbox in [&one, &ten, &rebuilt] {
+        let mut get = sandbox.tapelog("get -F %k=%o;");
+        get.args((0..COUNT).step_by(13).map(|n| format!("k{n}")));
+        let want: String = (0..COUNT).step_by(13).map(|n| format!("k{n}={n};")).collect();
+        get.outcome().succeeded().printed(want);
+    }
+}
