@@ -104,6 +104,10 @@ impl Home {
         self.path(file_name::GROUPS)
     }
 
+    pub(crate) fn keys_dir(&self) -> PathBuf {
+        self.path(file_name::KEYS)
+    }
+
     pub(crate) fn open(&self, path: &Path, access: Access) -> Result<Box<dyn DiskFile>> {
         self.disk.open(path, access).map_err(Error::io("open", path))
     }

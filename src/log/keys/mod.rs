@@ -3,6 +3,7 @@
 //! offset and key compared, before anybody is told of it.
 
 mod fetch;
+pub(crate) mod lock;
 mod recent;
 
 pub use fetch::{Fetch, Fetched};
@@ -91,7 +92,7 @@ impl KeyIndex {
 }
 
 /// The records of `piece`, whose body was checked as it was read.
-fn records_of<'a>(log: &Log, piece: &Piece<'a>) -> Result<Records<'a>> {
+pub(crate) fn records_of<'a>(log: &Log, piece: &Piece<'a>) -> Result<Records<'a>> {
     let damage = |error| Damage {
         path: log.home.dir().to_owned(),
         position: Position::ZERO,

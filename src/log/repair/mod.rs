@@ -122,7 +122,7 @@ impl Log {
         if chain.strangers.is_empty() && broken().next().is_none() {
             return Ok(());
         }
-        self.forget_table()?;
+        table_file::remove(&self.home)?;
         for &base in &chain.strangers {
             let why = "a segment of which nothing belongs there";
             quarantine::displace(&self.home, &self.home.segment_path(base), why)?;
@@ -186,23 +186,12 @@ impl Log {
         }
     }
 
-    /// Takes the table away, as its rows would be believed of a segment that was replaced.
-    fn forget_table(&self) -> Result<()> {
-        let path = self.home.path(file_name::SEGMENT_TABLE);
-        match self.home.disk().remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::io("remove", path)(error))
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn mend_derived(&self, findings: &[Finding]) -> Result<()> {
         for found in findings.iter().filter(|found| found.kind == Kind::Derived) {
             let name = found.file.file_name().unwrap_or_default();
             match file_name::parse_index(name) {
                 Some(base) => drop(index_upkeep::make_anew(self, base)?),
-                None => self.forget_table()?,
+                None => table_file::remove(&self.home)?,
             }
         }
         table_file::refresh(self)
