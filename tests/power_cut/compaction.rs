@@ -252,3 +252,47 @@ fn wherever_the_power_is_cut_a_compacted_log_answers_as_a_plain_map() {
     println!("{states} distinct crash states of compactions");
     assert!(states > 1000, "{states}");
 }
+
+#[test]
+#[allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
+fn a_compaction_after_a_roll_that_was_killed_loses_nothing_to_a_cut() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let log = open(&disk, |_| ());
+    let mut writer = Appender::open(&log).unwrap();
+    let mut append = |key: &[u8], synced: bool| {
+        let content = Content { key: Some(key), ..Content::of_value(b"some value") };
+        let mut bytes = Vec::new();
+        let layout = body::encode(&[content], &mut bytes);
+        writer.append(&Body::plain(layout, 1, &bytes), Timestamp::default()).unwrap();
+        if synced {
+            writer.sync().unwrap();
+        }
+    };
+    append(b"a", false);
+    append(b"a", true);
+    append(b"b", false);
+    // A repair makes durable what `end` says: synced up to the midst of the segment.
+    let end = Path::new("/log/end");
+    let mut bytes = disk.read_file(end).unwrap();
+    let older = |slot: &[u8]| !String::from_utf8_lossy(slot).contains(r#""offset":3"#);
+    let bad = bytes.chunks(4096).position(older).unwrap();
+    bytes[bad * 4096] ^= 1;
+    disk.write_file(end, &bytes).unwrap();
+    open(&disk, |_| ()).repair(Timestamp::default(), &mut |_| ()).unwrap();
+    let begun = disk.steps();
+    open(&disk, |_| ()).seal_active(true, Timestamp::default()).unwrap();
+    // Every moment at which that roll may have been killed, and a compaction came.
+    for steps in begun..=disk.steps() {
+        let mut player = disk.crash_player();
+        player.go_to(steps);
+        let killed = Arc::new(player.killed());
+        assert_eq!(compact(&open(&killed, |_| ())), Ok(()), "killed after step {steps}");
+        for style in STYLES {
+            let image = Arc::new(killed.crash_image(usize::MAX, 0, style));
+            let found = guarded(|| read(&open(&image, |_| ())));
+            let offsets: Result<Vec<u64>, _> = found.map(|found| found.into_keys().collect());
+            let whole = [Ok(vec![1, 2]), Ok(vec![0, 1, 2])];
+            assert!(whole.contains(&offsets), "killed after step {steps}, {style:?}: {offsets:?}");
+        }
+    }
+}
