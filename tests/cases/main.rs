@@ -9,6 +9,7 @@ mod sandbox;
 mod calls;
 mod command_line;
 mod commit;
+mod compaction;
 mod disk;
 mod fsync;
 mod gc;

@@ -39,12 +39,12 @@ pub(super) fn run(args: &Gc, log: &Log, session: &Session) -> Result<()> {
              same, or for good tapelog config LOG cleanup=compact",
         );
     }
-    match args.json {
-        true => print_json(plan.fates.iter().map(|fate| row(fate, &plan.groups)))?,
-        false => table(&plan, args.dry_run).print()?,
+    if args.json {
+        return print_json(plan.fates.iter().map(|fate| row(fate, &plan.groups)));
     }
+    let printed = table(&plan, args.dry_run).print();
     tell_saved(&plan, args.dry_run, session);
-    Ok(())
+    printed
 }
 
 /// The moment before which tombstones are old enough.
