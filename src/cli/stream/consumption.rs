@@ -13,6 +13,7 @@ use super::signals::{Signalled, Signals};
 use crate::cli::failure::OutputClosed;
 use crate::cli::printer::{Printer, Slice, SliceLimits};
 use crate::cli::session::Session;
+use crate::format::batch::Header;
 use crate::log::{BackReader, Log, Piece, Reader, Reading, Skipped};
 use crate::model::{Offset, Start, Timestamp};
 
@@ -136,6 +137,7 @@ impl Consumption<'_> {
                 }
                 Reading::End => {
                     let now = self.session.now()?;
+                    self.pass_gap(reader, now)?;
                     let Some(follower) = &mut follower else { return Ok(()) };
                     if self.until.is_reached(reader.next_offset(), now) {
                         return Ok(());
@@ -145,6 +147,15 @@ impl Consumption<'_> {
                     }
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Lets the group go on behind a gap at the end of the log.
+    fn pass_gap(&mut self, reader: &Reader, now: Timestamp) -> Result<()> {
+        if let (Some(hand_over), Some((next, time))) = (&mut self.hand_over, reader.passed_gap()) {
+            hand_over.passed(next, time, self.output.sent());
+            hand_over.commit_if_due(&self.output, now)?;
         }
         Ok(())
     }
@@ -161,7 +172,7 @@ impl Consumption<'_> {
             let limits = SliceLimits { until: end, records, printed: self.left };
             let slice = cut.slice(&limits, scratch);
             let (printed, next) = (slice.printed, slice.next);
-            self.give(first, next, piece.header.append_time, &slice)?;
+            self.give(first, next, &piece.header, &slice)?;
             self.left -= printed;
             self.printed += printed;
         }
@@ -173,7 +184,7 @@ impl Consumption<'_> {
         &mut self,
         first: Offset,
         next: Offset,
-        time: Timestamp,
+        batch: &Header,
         slice: &Slice<'_>,
     ) -> Result<()> {
         let bytes = slice.bytes;
@@ -187,7 +198,7 @@ impl Consumption<'_> {
         let begin = self.output.sent();
         let end = begin + bytes.len() as u64;
         // Noted before it is written: a write may end half way.
-        hand_over.gave(first, next, time, begin, end);
+        hand_over.gave(first, next, batch, begin, end);
         self.output.write_stored(bytes, slice.stored, &self.signals)?;
         self.progress.add(bytes.len() as u64);
         hand_over.commit_if_due(&self.output, now)
