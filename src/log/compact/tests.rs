@@ -124,17 +124,13 @@ fn batches() -> impl Strategy<Value = Vec<Batch>> {
 fn append(log: &Log, number: i64, (records, codec): &Batch) {
     let mut block = Vec::new();
     push_header(b"name", Some(b"value"), &mut block);
-    let content = |given: &Given| -> (Option<Vec<u8>>, Option<Vec<u8>>, bool, Option<i16>) {
-        (given.key.clone(), given.value.clone(), given.header, given.own_time)
-    };
-    let parts: Vec<_> = records.iter().map(content).collect();
-    let contents: Vec<Content<'_>> = parts
+    let contents: Vec<Content<'_>> = records
         .iter()
-        .map(|(key, value, header, own_time)| Content {
-            key: key.as_deref(),
-            value: value.as_deref(),
-            headers: if *header { Headers::in_block(&block) } else { Headers::default() },
-            own_time: own_time.map(|time| Timestamp::from_millis(time.into())),
+        .map(|given| Content {
+            key: given.key.as_deref(),
+            value: given.value.as_deref(),
+            headers: if given.header { Headers::in_block(&block) } else { Headers::default() },
+            own_time: given.own_time.map(|time| Timestamp::from_millis(time.into())),
         })
         .collect();
     let mut bytes = Vec::new();
@@ -223,7 +219,7 @@ proptest! {
             let end = often.log.bounds().unwrap().end.get();
             append(&often.log, number, batch);
             all.extend(read(&often.log, end));
-            if number as usize % each == 0 {
+            if (number as usize).is_multiple_of(each) {
                 compact(&often, 0);
             }
         }
