@@ -282,6 +282,19 @@ fn damage_is_named_and_nothing_behind_it_is_touched() {
 }
 
 #[test]
+fn h084_a_link_in_place_of_the_directory_of_keys_is_refused() {
+    let sandbox = sealed_versions();
+    let (inside, outside) = (sandbox.log().join("keys"), sandbox.path("outside"));
+    std::fs::create_dir(&outside).unwrap();
+    std::os::unix::fs::symlink(&outside, &inside).unwrap();
+    let refused = sandbox.tapelog("gc --compact --even-unread").outcome().ended(status::DAMAGE);
+    refused.printed("").with_words(&["keys", "put the directory itself"]);
+    assert_eq!((records(&sandbox).len(), tree(&outside).len()), (90, 0));
+    // What deletes makes no files there.
+    sandbox.tapelog("gc").outcome().succeeded();
+}
+
+#[test]
 fn h064_a_reader_of_a_segment_that_is_replaced_reads_on() {
     let sandbox = Sandbox::with_config("segment-size=64K");
     let input: String = (0..20_000).map(|n| format!("{}:{n:080}\n", n % 7)).collect();

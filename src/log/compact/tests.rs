@@ -322,6 +322,27 @@ fn a_batch_that_gaps_make_too_large_becomes_two() {
 }
 
 #[test]
+fn a_segment_gets_the_index_of_its_new_file() {
+    let fixture = fixture(1 << 20);
+    for number in 0..3000 {
+        let key = if number % 4 == 1 { format!("{number}") } else { "the same".to_owned() };
+        append(&fixture.log, number, &(vec![keyed(&key, Some("some value"))], 0));
+    }
+    Appender::open(&fixture.log).unwrap().seal().unwrap();
+    let index = std::path::Path::new("/log/00000000000000000000.index");
+    let before = fixture.disk.read_file(index).unwrap();
+    compact(&fixture, 0);
+    let after = fixture.disk.read_file(index).unwrap();
+    assert!(!after.is_empty() && after.len() < before.len(), "{} bytes", after.len());
+    for from in [0, 999, 1500, 2900] {
+        let first = (from..).find(|n| n % 4 == 1 || *n == 2999);
+        assert_eq!(read(&fixture.log, from).first().map(|record| record.offset), first);
+    }
+    assert_eq!(fixture.log.verify(&mut |_| ()).unwrap().findings, []);
+    assert_eq!(fixture.told(), [], "nothing had to be made anew");
+}
+
+#[test]
 fn a_group_in_the_midst_of_a_gap_goes_on_behind_it() {
     let a = |value: &str| keyed("a", Some(value));
     let fixture = one_batch_a_segment(&[&[a("1"), a("2")], &[a("3")], &[a("4")], &[a("5")]]);

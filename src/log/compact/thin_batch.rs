@@ -33,6 +33,11 @@ pub(super) struct ThinBatch {
 }
 
 impl ThinBatch {
+    /// How many records it has left.
+    pub(super) fn records(&self) -> u32 {
+        self.records
+    }
+
     /// The batch to be written, which was once part of that of `header`.
     pub(super) fn as_new(&self, header: &Header) -> NewBatch<'_> {
         let ThinBatch { base, next, records, codec, raw, ref bytes } = *self;

@@ -2,7 +2,7 @@
 //! are, runs of those that lost all as one gap.
 
 use super::dead_offsets::DeadOffsets;
-use super::thin_batch::{Left, Thinner};
+use super::thin_batch::{Left, ThinBatch, Thinner};
 use crate::disk::DiskFile;
 use crate::format::batch::{GapReason, Header};
 use crate::log::Log;
@@ -62,12 +62,9 @@ impl<'a> ThinSegment<'a> {
     pub(super) fn has_dead(&mut self) -> Result<bool> {
         let base = self.reader.segment();
         let mut found = false;
-        while let Some((header, left, _)) = self.step()? {
-            let is_left = matches!(left, Left::Whole) || header.records == 0;
-            if !is_left {
-                found = true;
-                break;
-            }
+        while !found && let Some((header, left, _)) = self.step()? {
+            // A gap has lost its records already.
+            found = !matches!(left, Left::Whole) && header.records > 0;
         }
         self.reader.go_to(Position::ZERO, base);
         Ok(found)
@@ -82,26 +79,26 @@ impl<'a> ThinSegment<'a> {
         let mut gap: Option<Gap> = None;
         while let Some((header, left, stored)) = self.step()? {
             watch(header.batch_len());
-            if let Left::Nothing = left {
-                removed += u64::from(header.records);
-                let Header { base, append_time: time, .. } = header;
-                // A gap has the time of the first that is missing: whoever is in the midst of
-                // it must not find a later one before its place than there was.
-                gap.get_or_insert(Gap { base, next: base, time }).next = header.next;
-                continue;
-            }
-            close(&mut gap, put)?;
-            match left {
-                Left::Some(batches) => {
-                    let mut kept = 0;
-                    for batch in batches.iter().map(|batch| batch.as_new(&header)) {
-                        kept += u64::from(batch.body.records);
-                        put(&batch)?;
-                    }
-                    removed += u64::from(header.records) - kept;
+            let kept = match left {
+                Left::Nothing => {
+                    // A gap has the time of the first batch that is missing: whoever is in the
+                    // midst of it must find none before its place that is later than was there.
+                    let Header { base, append_time: time, .. } = header;
+                    gap.get_or_insert(Gap { base, next: base, time }).next = header.next;
+                    0
                 }
-                Left::Whole | Left::Nothing => put(&NewBatch::as_it_is(&header, stored))?,
-            }
+                Left::Whole => {
+                    close(&mut gap, put)?;
+                    put(&NewBatch::as_it_is(&header, stored))?;
+                    header.records
+                }
+                Left::Some(batches) => {
+                    close(&mut gap, put)?;
+                    batches.iter().try_for_each(|batch| put(&batch.as_new(&header)))?;
+                    batches.iter().map(ThinBatch::records).sum()
+                }
+            };
+            removed += u64::from(header.records - kept);
         }
         close(&mut gap, put)?;
         Ok(removed)

@@ -31,14 +31,15 @@ Examples:
   tapelog gc demo            delete it
   tapelog gc demo --roll     the segment that was appended to, too
   tapelog gc demo --compact --even-unread
-                             keep what is newest, whoever has not read the rest
+                             keep what is newest, read or not
   tapelog config demo cleanup=compact
-                             from now on a plain gc compacts, groups or none
+                             from now on a plain gc compacts
 
 Compaction:
-  A key's newest record stays. If it is a tombstone, it goes once it is older than
-  --tombstone-age, so that readers have time to see it. Appends and readers go on
-  meanwhile. If it is killed, nothing is lost, and the next run goes on.
+  A key's newest record stays. If it is a tombstone, it goes once it is
+  older than --tombstone-age, so that readers have time to see it. Appends
+  and readers go on meanwhile. If it is killed, nothing is lost, and the
+  next run goes on.
 
 JSON names:
   first, next, records, bytes, action (delete, compact or keep), reason,
