@@ -313,6 +313,23 @@ fn h064_a_reader_of_a_segment_that_is_replaced_reads_on() {
 }
 
 #[test]
+fn what_was_in_a_pipe_when_its_batch_was_replaced_was_not_handed_over() {
+    let sandbox = Sandbox::new();
+    let input: String = (0..1000).map(|n| format!("k:{n:099}\n")).collect();
+    sandbox.produce("-K : --batch-records 1000", input.as_str());
+    sandbox.tapelog("gc --roll").outcome().succeeded();
+    sandbox.commit("g", 0);
+    let mut reader = Piped::start(&sandbox, "consume -g g");
+    reader.take(1000);
+    gc(&sandbox, "--compact --even-unread");
+    assert_eq!(numbers(&records(&sandbox), "offset"), [999]);
+    reader.close();
+    reader.ends_quietly();
+    assert!(sandbox.position("g") <= 10, "{}", sandbox.position("g"));
+    sandbox.tapelog("consume -g g").prints(format!("{:099}\n", 999));
+}
+
+#[test]
 fn killed_anywhere_it_loses_nothing_and_the_next_run_goes_on() {
     let sandbox = Sandbox::with_config("segment-size=16K");
     versions(&sandbox, 50, 400);
