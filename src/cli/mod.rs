@@ -63,6 +63,7 @@ Files:
     groups/G.checkpoint  where group G goes on
     groups/G.holder      who consumes it, for people
     groups/G.history     its seeks
+    keys/                derived; gc --compact makes its files there
     quarantine/          what recovery and repair took out
     N.tmp                being made; gc removes what a crash left of it
   It has to be on a local file system. On NFS, SMB, sshfs and the like,

@@ -18,7 +18,7 @@ pub const END: &str = "end";
 pub const SEGMENT_TABLE: &str = "segments.index";
 /// The directory of checkpoints.
 pub const GROUPS: &str = "groups";
-/// The directory of the key index, derived.
+/// The directory of the key index, derived; compaction makes its files there too.
 pub const KEYS: &str = "keys";
 /// The directory of bytes set aside.
 pub const QUARANTINE: &str = "quarantine";

@@ -5,6 +5,8 @@
 //! {"id":"0123456789abcdef","format":1,"settings":{"segment-size":4096},"crc":"9f0c11aa"}
 //! ```
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -37,6 +39,41 @@ pub struct Settings {
     /// How producers compress unless they are told otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression: Option<Compression>,
+    /// What a plain gc does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleanup: Option<Cleanup>,
+}
+
+/// What gc does unless it is told otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cleanup {
+    /// It deletes the segments that every group is done with.
+    #[default]
+    Delete,
+    /// It takes the records out of them that later ones replace, and deletes nothing.
+    Compact,
+}
+
+impl FromStr for Cleanup {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Cleanup, String> {
+        match text {
+            "delete" => Ok(Cleanup::Delete),
+            "compact" => Ok(Cleanup::Compact),
+            _ => Err(format!("{text:?} is no clean-up: give delete or compact")),
+        }
+    }
+}
+
+impl fmt::Display for Cleanup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Cleanup::Delete => "delete",
+            Cleanup::Compact => "compact",
+        })
+    }
 }
 
 impl Settings {
@@ -65,6 +102,11 @@ impl Settings {
     /// How producers compress unless they are told otherwise.
     pub fn compression(&self) -> Compression {
         self.compression.unwrap_or_default()
+    }
+
+    /// What a plain gc does.
+    pub fn cleanup(&self) -> Cleanup {
+        self.cleanup.unwrap_or_default()
     }
 
     /// Bounds every setting.

@@ -104,6 +104,10 @@ impl Home {
         self.path(file_name::GROUPS)
     }
 
+    pub(crate) fn keys_dir(&self) -> PathBuf {
+        self.path(file_name::KEYS)
+    }
+
     pub(crate) fn open(&self, path: &Path, access: Access) -> Result<Box<dyn DiskFile>> {
         self.disk.open(path, access).map_err(Error::io("open", path))
     }
@@ -151,8 +155,11 @@ mod tests {
     use super::*;
     use crate::disk::simulated::SimulatedDisk;
     use crate::log::fixture::fixture;
-    use crate::log::{Appender, Claim, Consumer, Log, Reader, Reading, SeekTarget};
+    use crate::log::{
+        Appender, Claim, CompactionTerms, Consumer, Log, Reader, Reading, SeekTarget,
+    };
     use crate::model::{GroupName, LogId, Start, Timestamp};
+    use crate::policy::compaction::Scope;
 
     const NOW: Timestamp = Timestamp::from_millis(0);
 
@@ -175,6 +182,10 @@ mod tests {
         "g".parse().unwrap()
     }
 
+    fn terms() -> CompactionTerms {
+        CompactionTerms { scope: Scope::default(), tombstones_before: NOW }
+    }
+
     fn claim(log: &Log, group: &str) -> Result<()> {
         let claim = Claim {
             start: Start::Earliest,
@@ -190,7 +201,7 @@ mod tests {
         let (disk, log) = on_a_network();
         let steps = disk.steps();
         let new = |dir| Log::open_or_create(&home(&disk, dir), LogId::new(1), &Default::default());
-        let refused: [(&str, Result<()>); 13] = [
+        let refused: [(&str, Result<()>); 14] = [
             ("produce", Appender::open(&log).map(drop)),
             ("produce to a new log", new("/new").map(drop)),
             ("produce to the name alone", new("new").map(drop)),
@@ -201,6 +212,7 @@ mod tests {
             ("consume as a group", claim(&log, "g")),
             ("consume as a new group", claim(&log, "new")),
             ("gc", log.collect().map(drop)),
+            ("gc that compacts", log.compact(&terms(), &mut |_| ()).map(drop)),
             ("gc that seals", log.seal_active(true, NOW)),
             ("gc that may seal", log.seal_active(false, NOW)),
             ("groups --delete", log.delete_group(&group())),
@@ -227,6 +239,7 @@ mod tests {
             assert_eq!(log.group_listing(NOW).unwrap().good.len(), 1);
             assert!(log.segments().unwrap().0.len() > 1);
             log.plan_collection().unwrap();
+            log.plan_compaction(&terms(), &mut |_| ()).unwrap();
             log.plan_seek(&group(), &SeekTarget::To(Start::Earliest)).unwrap();
             assert_eq!(disk.steps(), steps, "nothing was changed");
         }

@@ -1,7 +1,8 @@
 //! What a crash leaves of files that were being made: they have names that nobody
 //! reads. Whoever makes one in the log's directory or in `quarantine/` holds the append
 //! lock, or that of `groups/` alone; in `groups/` everyone holds that one, shared at
-//! least. So who has both looks at nothing but leftovers.
+//! least, and in `keys/` everyone has that directory's alone. So who has all three looks at
+//! nothing but leftovers.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ impl Log {
     /// Removes them; the lock of `groups/` is taken alone.
     pub(crate) fn remove_leftovers(&self, _alone: &GroupsLock) -> Result<()> {
         remove_all(&self.home, &self.home.groups_dir())?;
+        // Whoever makes files there now leaves none behind, or the next gc removes them.
+        self.collect_keys(self.start()?)?;
         let (dir, quarantine) = (self.home.dir(), self.home.path(file_name::QUARANTINE));
         let has_some = |dir: &Path| Ok::<_, Error>(!temporaries(&self.home, dir)?.is_empty());
         if !has_some(dir)? && !has_some(&quarantine)? {

@@ -8,6 +8,7 @@
 //! with what.
 
 mod collect;
+mod compact;
 mod create;
 mod error;
 mod files;
@@ -22,12 +23,14 @@ mod note;
 mod read;
 mod read_back;
 mod repair;
+mod replacement;
 mod segments;
 mod skip;
 mod verify;
 mod write;
 
 pub use collect::Collection;
+pub use compact::{Compaction, CompactionFate, CompactionTerms, Outcome};
 pub use error::{Damage, Error, OutOfRange, Result};
 pub use groups::consumer::{Claim, Consumer};
 pub use groups::seek::{Move, SeekTarget};

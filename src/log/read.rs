@@ -18,7 +18,7 @@ use crate::log::find::table::SegmentTable;
 use crate::log::find::tail::{
     judge_bad, missing_records, missing_segment, next_segment, open_if_there,
 };
-use crate::model::{Offset, Position, Start};
+use crate::model::{Offset, Position, Start, Timestamp};
 use crate::segment::{Bad, Inflater, SegmentReader, Step};
 
 /// Reads a log from some offset on.
@@ -35,6 +35,8 @@ pub struct Reader {
     told_of_torn_tail: bool,
     looked_beyond: bool,
     inflater: Inflater,
+    /// The gap that was passed last, unless records came after it: where it ends, and its time.
+    gap: Option<(Offset, Timestamp)>,
     /// What damage was passed, if it may be.
     pub(super) skip: Option<Skip>,
 }
@@ -113,6 +115,7 @@ impl Reader {
             told_of_torn_tail: false,
             looked_beyond: false,
             inflater: Inflater::default(),
+            gap: None,
             skip: None,
         }
     }
@@ -141,6 +144,12 @@ impl Reader {
             Place::Before(base) => *base,
         };
         reached.max(self.from)
+    }
+
+    /// Where the gap ends that this reader stands behind, and its append time. No record
+    /// that was there was appended before that.
+    pub fn passed_gap(&self) -> Option<(Offset, Timestamp)> {
+        self.gap.filter(|(next, _)| *next == self.next_offset())
     }
 
     /// The next records, or the end of the log, for now.
@@ -189,6 +198,8 @@ impl Reader {
             Step::Bad(bad) => return self.at_bad_bytes(&bad),
         };
         let (header, position) = (batch.header, batch.position);
+        let is_gap = matches!(header.layout, Layout::Gap(_));
+        self.gap = is_gap.then_some((header.next, header.append_time));
         if header.records == 0 || header.next <= self.from {
             self.within_bound(&header)?;
             self.tell_of_gap(&header, path);

@@ -4,7 +4,7 @@
 use std::io;
 
 use crate::disk::{DiskFile, write_all};
-use crate::format::batch::{HEADER_LEN, Header, Place};
+use crate::format::batch::{GapReason, HEADER_LEN, Header, Layout, Place};
 use crate::format::body::Body;
 use crate::model::{LogId, Offset, Position, Timestamp};
 
@@ -21,6 +21,25 @@ pub struct NewBatch<'a> {
     pub time: Timestamp,
     /// Its records.
     pub body: Body<'a>,
+}
+
+impl<'a> NewBatch<'a> {
+    /// The batch of `header`, as it is, for another file.
+    pub fn as_it_is(header: &Header, stored: &'a [u8]) -> NewBatch<'a> {
+        let Header { base, next, synced, append_time, layout, codec, records, raw, .. } = *header;
+        let body = Body { layout, codec, records, raw, bytes: stored };
+        NewBatch { base, next, synced, time: append_time, body }
+    }
+
+    /// Says that the offsets from `base` to before `next` are missing; of more than one
+    /// gap can tell of, the first ones. All before them is durable. `time` is not later
+    /// than that of any record which was there.
+    pub fn gap(base: Offset, next: Offset, reason: GapReason, time: Timestamp) -> NewBatch<'a> {
+        let offsets = next.since(base).min(u64::from(u32::MAX));
+        let next = base.forward(offsets).unwrap_or(next);
+        let body = Body { records: 0, ..Body::plain(Layout::Gap(reason), 0, &[]) };
+        NewBatch { base, next, synced: base, time, body }
+    }
 }
 
 /// An open segment and where its next batch goes.

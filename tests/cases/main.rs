@@ -10,6 +10,7 @@ mod by_key;
 mod calls;
 mod command_line;
 mod commit;
+mod compaction;
 mod disk;
 mod fsync;
 mod gc;

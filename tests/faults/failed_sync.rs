@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
+use std::collections::BTreeMap;
 use std::io::IoSlice;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -11,10 +12,14 @@ use std::sync::{Arc, Mutex};
 use tapelog::disk::simulated::{Class, CrashStyle, Lasts, SimulatedDisk, Trouble};
 use tapelog::disk::{Access, Disk};
 use tapelog::format::batch::Layout;
-use tapelog::format::body::Body;
+use tapelog::format::body::{self, Body};
+use tapelog::format::record::Content;
 use tapelog::format::settings::Settings;
-use tapelog::log::{Appender, Error, Log, Note, SeekTarget};
+use tapelog::log::{
+    Appender, Compaction, CompactionTerms, Error, Log, Note, Reader, Reading, SeekTarget,
+};
 use tapelog::model::{GroupName, LogId, Offset, Start, Timestamp};
+use tapelog::policy::compaction::Scope;
 
 use crate::program::{DIR, home, settings};
 use crate::reading::read_all;
@@ -348,6 +353,94 @@ fn each_sync_fails(
             assert_eq!(kept, ["a", "b", "c"][3 - kept.len()..], "{class:?} {nth}");
             assert!([Some(512), Some(4096)].contains(&log.settings().segment_size));
             acknowledge(&log, "d");
+        }
+    }
+}
+
+/// Appends a record with a key to a segment of its own.
+fn append_keyed(log: &Log, key: &[u8], value: &[u8]) {
+    let mut bytes = Vec::new();
+    let content = Content { key: Some(key), ..Content::of_value(value) };
+    let layout = body::encode(&[content], &mut bytes);
+    let mut writer = Appender::open(log).unwrap();
+    writer.append(&Body::plain(layout, 1, &bytes), NOW).unwrap();
+    writer.seal().unwrap();
+}
+
+/// The newest value of each key.
+fn newest(log: &Log) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut reader = Reader::open(log, Offset::ZERO).unwrap();
+    let mut newest = BTreeMap::new();
+    while let Reading::Records(piece) = reader.read().unwrap() {
+        for record in piece.records().unwrap() {
+            let bytes = |bytes: Option<&[u8]>| bytes.unwrap_or_default().to_vec();
+            newest.insert(bytes(record.content.key), bytes(record.content.value));
+        }
+    }
+    newest
+}
+
+fn compact(log: &Log) -> Result<Compaction, Error> {
+    let scope = Scope { even_unread: true, even_without_groups: false };
+    log.compact(&CompactionTerms { scope, tombstones_before: NOW }, &mut |_| ())
+}
+
+#[test]
+fn h029_the_old_segment_stays_though_a_sync_of_the_compacted_one_failed() {
+    let (disk, log) = new_log();
+    for (key, value) in [(b"a", b"1"), (b"a", b"2"), (b"b", b"3")] {
+        append_keyed(&log, key, value);
+    }
+    let (before, wanted) = (segments(&disk), newest(&log));
+    for class in [Class::Sync, Class::SyncDir] {
+        for nth in 1.. {
+            let disk = Arc::new(disk.snapshot());
+            disk.fail_at(class, nth, Trouble::EIO, Lasts::Once);
+            let done = compact(&open(&disk));
+            if disk.faults_met() == 0 {
+                assert!(nth > 1 && done.is_ok(), "{done:?}");
+                break;
+            }
+            assert!(is_refused(&done), "{class:?} {nth}: {done:?}");
+            assert!(segments(&disk) == before, "{class:?} {nth}");
+            let cut = |style| Arc::new(disk.crash_image(usize::MAX, 0, style));
+            for disk in [cut(CrashStyle::DropAll), cut(CrashStyle::KeepAll), disk] {
+                assert_eq!(newest(&open(&disk)), wanted, "{class:?} {nth}");
+                let removed = compact(&open(&disk)).unwrap().fates[0].removed();
+                assert_eq!((removed, newest(&open(&disk))), (1, wanted.clone()));
+            }
+        }
+    }
+}
+
+#[test]
+fn h029_the_old_segment_stays_though_a_sync_of_the_mended_one_failed() {
+    let (disk, log) = new_log();
+    for value in ["a", "b", "c"] {
+        acknowledge(&log, value);
+        Appender::open(&log).unwrap().seal().unwrap();
+    }
+    let path = Path::new(SEGMENT);
+    let mut bytes = disk.read_file(path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    disk.write_file(path, &bytes).unwrap();
+    let before = segments(&disk);
+    for class in [Class::Sync, Class::SyncDir] {
+        for nth in 1.. {
+            let disk = Arc::new(disk.snapshot());
+            disk.fail_at(class, nth, Trouble::EIO, Lasts::Once);
+            let done = open(&disk).repair(NOW, &mut |_| ());
+            if disk.faults_met() == 0 {
+                assert!(nth > 1 && done.is_ok(), "{done:?}");
+                break;
+            }
+            assert!(done.is_err(), "{class:?} {nth}");
+            let kept = segments(&disk);
+            let is_mended = kept[0].1.len() == 64;
+            assert!(is_mended || kept == before, "{class:?} {nth}");
+            open(&disk).repair(NOW, &mut |_| ()).unwrap();
+            let names = disk.names(Path::new("/log/quarantine")).unwrap();
+            assert!(names.iter().any(|name| name.ends_with(".damaged")), "{names:?}");
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::rot;
 
 /// The ways in which the power is cut after every step. Sectors of 64 bytes, which no
 /// device has, tear the lines of a two-slot file, which fit into one of 512.
-const STYLES: [CrashStyle; 8] = [
+pub const STYLES: [CrashStyle; 8] = [
     CrashStyle::KeepAll,
     CrashStyle::DropAll,
     CrashStyle::NamesOnly,

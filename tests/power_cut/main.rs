@@ -27,6 +27,7 @@
 #![allow(clippy::print_stdout, reason = "the figures are what the test is run for")]
 
 mod check;
+mod compaction;
 mod cutter;
 mod found;
 mod model;

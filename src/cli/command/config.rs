@@ -14,7 +14,7 @@ use crate::cli::text::duration::{parse_duration, show_duration};
 use crate::cli::text::size::{parse_size, show_size};
 use crate::format::batch::MAX_RECORD;
 use crate::format::codec::Compression;
-use crate::format::settings::Settings;
+use crate::format::settings::{Cleanup, Settings};
 use crate::log::Log;
 
 /// Show or change a log's settings
@@ -29,6 +29,7 @@ Settings:
   segment-age=DUR       a new segment begins after so long
   max-record-size=SIZE  larger records are refused; at most 64M
   max-log-size=SIZE     a log of this size refuses more; none for no limit
+  cleanup=HOW           what gc does: delete, or compact as gc --compact
   SIZE is bytes, or 64K, 64M, 64G, 64T by 1024. DUR is 90s, 1h30m, 7d.
 
 Examples:
@@ -60,7 +61,7 @@ struct Setting {
     set: fn(&mut Settings, Option<&str>) -> std::result::Result<(), String>,
 }
 
-const SETTINGS: [Setting; 5] = [
+const SETTINGS: [Setting; 6] = [
     Setting {
         name: "segment-size",
         default: || show_size(Settings::DEFAULT_SEGMENT_SIZE),
@@ -90,6 +91,12 @@ const SETTINGS: [Setting; 5] = [
         default: || Compression::default().to_string(),
         show: |settings| settings.compression.map(|compression| compression.to_string()),
         set: |settings, text| put(&mut settings.compression, text, str::parse),
+    },
+    Setting {
+        name: "cleanup",
+        default: || Cleanup::default().to_string(),
+        show: |settings| settings.cleanup.map(|cleanup| cleanup.to_string()),
+        set: |settings, text| put(&mut settings.cleanup, text, str::parse),
     },
 ];
 

@@ -15,6 +15,7 @@ use super::signals::{Signalled, Signals};
 use crate::cli::failure::OutputClosed;
 use crate::cli::printer::{Printer, Slice, SliceLimits};
 use crate::cli::session::Session;
+use crate::format::batch::Header;
 use crate::log::{BackReader, Log, Piece, Reader, Reading, Skipped};
 use crate::model::{Offset, Start, Timestamp};
 
@@ -141,7 +142,7 @@ impl Consumption<'_> {
                         jumps.read(&piece.header);
                     }
                     if let Some(passed) = passed {
-                        self.pass(&passed, piece.header.append_time)?;
+                        self.pass(&passed, &piece.header)?;
                     }
                     if !self.print(&piece, &mut scratch)? {
                         return Ok(());
@@ -156,6 +157,7 @@ impl Consumption<'_> {
                 }
                 Reading::End => {
                     let now = self.session.now()?;
+                    self.pass_gap(reader, now)?;
                     let Some(follower) = &mut follower else { return Ok(()) };
                     if self.until.is_reached(reader.next_offset(), now) {
                         return Ok(());
@@ -184,9 +186,18 @@ impl Consumption<'_> {
     }
 
     /// Counts what was jumped over as handed over, as what a filter drops.
-    fn pass(&mut self, passed: &Range<Offset>, time: Timestamp) -> Result<()> {
+    fn pass(&mut self, passed: &Range<Offset>, last: &Header) -> Result<()> {
         let slice = Slice { next: passed.end, printed: 0, bytes: &[], stored: None };
-        self.give(passed.start, passed.end, time, &slice)
+        self.give(passed.start, passed.end, last, &slice)
+    }
+
+    /// Lets the group go on behind a gap at the end of the log.
+    fn pass_gap(&mut self, reader: &Reader, now: Timestamp) -> Result<()> {
+        if let (Some(hand_over), Some((next, time))) = (&mut self.hand_over, reader.passed_gap()) {
+            hand_over.passed(next, time, self.output.sent());
+            hand_over.commit_if_due(&self.output, now)?;
+        }
+        Ok(())
     }
 
     /// Prints what is wanted of `piece`; says whether more may be wanted.
@@ -201,7 +212,7 @@ impl Consumption<'_> {
             let limits = SliceLimits { until: end, records, printed: self.left };
             let slice = cut.slice(&limits, scratch);
             let (printed, next) = (slice.printed, slice.next);
-            self.give(first, next, piece.header.append_time, &slice)?;
+            self.give(first, next, &piece.header, &slice)?;
             self.left -= printed;
             self.printed += printed;
         }
@@ -213,7 +224,7 @@ impl Consumption<'_> {
         &mut self,
         first: Offset,
         next: Offset,
-        time: Timestamp,
+        batch: &Header,
         slice: &Slice<'_>,
     ) -> Result<()> {
         let bytes = slice.bytes;
@@ -227,7 +238,7 @@ impl Consumption<'_> {
         let begin = self.output.sent();
         let end = begin + bytes.len() as u64;
         // Noted before it is written: a write may end half way.
-        hand_over.gave(first, next, time, begin, end);
+        hand_over.gave(first, next, batch, begin, end);
         self.output.write_stored(bytes, slice.stored, &self.signals)?;
         self.progress.add(bytes.len() as u64);
         hand_over.commit_if_due(&self.output, now)

@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags};
 use super::output::{Output, wait};
 use super::signals::Signals;
 use crate::cli::printer::Printer;
+use crate::format::batch::Header;
 use crate::log::{Consumer, Log, Reader, Reading};
 use crate::model::{Offset, Timestamp};
 
@@ -22,6 +23,8 @@ struct Slice {
     next: Offset,
     /// The append time of the last one.
     time: Timestamp,
+    /// The checksum of their batch, which compaction may replace meanwhile.
+    batch: u32,
     /// The output's count of bytes before and after it.
     begin: u64,
     end: u64,
@@ -103,9 +106,23 @@ impl HandOver {
     }
 
     /// Takes note of records that were given to the output.
-    pub fn gave(&mut self, first: Offset, next: Offset, time: Timestamp, begin: u64, end: u64) {
-        self.uncommitted += next.since(first);
-        self.given.push_back(Slice { first, next, time, begin, end });
+    pub fn gave(&mut self, first: Offset, next: Offset, batch: &Header, begin: u64, end: u64) {
+        let (time, batch) = (batch.append_time, batch.body_crc);
+        self.give(Slice { first, next, time, batch, begin, end });
+    }
+
+    /// Takes note of a gap up to `next` that has nothing behind it: it counts as handed over
+    /// once all before it does. `sent` is the output's count of bytes.
+    pub fn passed(&mut self, next: Offset, time: Timestamp, sent: u64) {
+        let first = self.given.back().map_or(self.consumer.position(), |slice| slice.next);
+        if next > first {
+            self.give(Slice { first, next, time, batch: 0, begin: sent, end: sent });
+        }
+    }
+
+    fn give(&mut self, slice: Slice) {
+        self.uncommitted = self.uncommitted.saturating_add(slice.next.since(slice.first));
+        self.given.push_back(slice);
     }
 
     /// Commits if it is due.
@@ -195,14 +212,15 @@ impl HandOver {
 }
 
 /// Where the whole records in a slice's first `bytes` bytes end: printed once more to see.
+/// Of a batch that was replaced since, nobody knows; then the slice counts as not taken.
 fn whole_until(log: &Log, printer: &Printer, slice: Slice, bytes: u64) -> Result<Offset> {
     let mut reader = Reader::open(log, slice.first)?;
     match reader.read()? {
-        Reading::Records(piece) => {
+        Reading::Records(piece) if piece.header.body_crc == slice.batch => {
             let whole = printer.whole_in(&piece, slice.first, bytes)?;
             Ok(whole.min(slice.next))
         }
-        Reading::End => Ok(slice.first),
+        Reading::Records(_) | Reading::End => Ok(slice.first),
     }
 }
 

@@ -11,6 +11,11 @@ pub fn parse_shift(text: &str) -> Result<i64, String> {
     text.parse().map_err(|_| refusal(text))
 }
 
+/// How many there are of something, in words: `1 record`, `2 records`.
+pub fn counted(number: u64, one: &str, more: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { more })
+}
+
 fn refusal(text: &str) -> String {
     format!("{text:?} is no count of records: give a whole number")
 }
@@ -18,6 +23,12 @@ fn refusal(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_not_many() {
+        let said = [0, 1, 2].map(|number| counted(number, "day", "days"));
+        assert_eq!(said, ["0 days", "1 day", "2 days"]);
+    }
 
     #[test]
     fn whole_numbers_only() {

@@ -92,7 +92,11 @@ fn scan(
     // Some batch that was passed should have had an entry.
     let short = last.is_some_and(|last| last.since(position) >= INDEX_INTERVAL);
     if matches!(hint, Hint::Wrong) || (short && !matches!(hint, Hint::Unreadable)) {
-        index_upkeep::repair(log, base)?;
+        let path = log.home.segment_path(base);
+        // Of a segment that was replaced meanwhile the index is the new file's.
+        if reader.file().is_at(&path).map_err(Error::io("look at", &path))? {
+            index_upkeep::repair(log, base)?;
+        }
     }
     while let Some(file) = next_segment(&log.home, &reader)? {
         let base = reader.next_offset();

@@ -102,7 +102,10 @@ pub(crate) fn save(log: &Log, table: &SegmentTable, stamp: u64) -> Result<()> {
 pub(crate) fn save_unless_busy(log: &Log, table: &SegmentTable, stamp: u64) {
     let Ok(Some(lock)) = AppendLock::to_mend(&log.home) else { return };
     let Ok(Some(_held)) = lock.try_acquire(LockMode::Exclusive) else { return };
-    if self::stamp(&log.home).is_ok_and(|now| now == stamp) {
+    // On a coarse clock a segment may have been replaced since within the same stamp; whoever
+    // did that has written the table too.
+    let is_written = current(log).is_ok_and(|table| table.is_some());
+    if !is_written && self::stamp(&log.home).is_ok_and(|now| now == stamp) {
         let _ = save(log, table, stamp);
     }
 }
@@ -127,6 +130,34 @@ pub(crate) fn add(log: &Log, sealed: &SegmentFacts) -> Result<()> {
     write_all(file.as_ref(), &[&row], at).map_err(Error::io("write", &path))?;
     let stamp = stamp(&log.home)?;
     write_stamp(log, |old| TableHeader { stamp, rows: old.rows + 1, next: sealed.next, ..old })
+}
+
+/// Makes sure that the row of the segment at `base` is believed by nobody, whatever a
+/// power cut leaves: the segment is about to get another file. The caller holds the append
+/// lock, and writes the table anew afterwards.
+pub(crate) fn forget_row(log: &Log, base: Offset) -> Result<()> {
+    let Some(rows) = stored(log) else {
+        // What the disk has of it may be an older one, which can be read.
+        remove(&log.home)?;
+        return log.home.sync_dir(log.home.dir());
+    };
+    let path = path(&log.home);
+    let file = log.home.open(&path, Access::ReadWrite)?;
+    let is_it = |&number: &u64| rows.row(number).is_some_and(|facts| facts.base == base);
+    if let Some(number) = (0..rows.len()).find(is_it) {
+        write_all(file.as_ref(), &[&[0; ROW_LEN]], (number + 1) * ROW_LEN as u64)
+            .map_err(Error::io("write", &path))?;
+    }
+    file.sync_data().map_err(Error::io("sync", &path))
+}
+
+/// Takes the table away, as its rows would be believed of segments that are replaced.
+pub(crate) fn remove(home: &Home) -> Result<()> {
+    let path = path(home);
+    match home.disk().remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
+        _ => Ok(()),
+    }
 }
 
 /// Writes the table anew from the directory. The caller holds the append lock.

@@ -62,7 +62,12 @@ fn list_once(log: &Log) -> Result<SegmentTable> {
     let mut number = 0;
     for pair in bases.windows(2) {
         let mut known = None;
-        while let Some(facts) = old.as_ref().and_then(|old| old.row(number)) {
+        while let Some(old) = old.as_ref().filter(|old| number < old.len()) {
+            let Some(facts) = old.row(number) else {
+                // Garbage, or a segment that was about to be replaced.
+                number += 1;
+                continue;
+            };
             if facts.base > pair[0] {
                 break;
             }

@@ -8,28 +8,28 @@ use super::table::Table;
 use super::upkeep::{each_entry, unless_garbage};
 use super::writing::{Kept, write_table};
 use crate::format::key_hash::KeyHash;
+use crate::format::key_table::KeyEntry;
 use crate::log::Log;
 use crate::log::error::{Error, Result};
 use crate::model::Offset;
+use crate::policy::compaction::newest_is_dead;
 
-/// A range of dead offsets takes one bit each: no more than this are looked at together.
-pub const MOST_OFFSETS: u64 = 1 << 28;
+/// So many offsets share a piece, which takes no memory while none of them is in the set.
+const PIECE: u64 = 1 << 16;
 
-/// The dead records of a range of offsets.
+/// Dead records of a range of offsets. Takes a bit for each offset, where there are any.
 #[derive(Clone, Debug)]
 pub struct DeadOffsets {
     range: Range<Offset>,
-    bits: Vec<u64>,
+    pieces: Vec<Option<Box<[u64; PIECE as usize / 64]>>>,
     count: u64,
 }
 
 impl DeadOffsets {
-    /// None yet, of `range`, or of as much of it as may be looked at together.
+    /// None yet, of `range`.
     pub fn none_of(range: Range<Offset>) -> DeadOffsets {
-        let most = range.start.forward(MOST_OFFSETS).unwrap_or(Offset::MAX);
-        let range = range.start..range.end.min(most).max(range.start);
-        let words = range.end.since(range.start).div_ceil(u64::from(u64::BITS));
-        DeadOffsets { bits: vec![0; words as usize], range, count: 0 }
+        let pieces = range.end.since(range.start).div_ceil(PIECE);
+        DeadOffsets { range, pieces: (0..pieces).map(|_| None).collect(), count: 0 }
     }
 
     /// The offsets that were looked at.
@@ -42,31 +42,43 @@ impl DeadOffsets {
         self.count
     }
 
-    /// Whether the record at `offset` is dead; outside of the range none is.
-    pub fn contains(&self, offset: Offset) -> bool {
-        let place = self.place(offset);
-        place.is_some_and(|(word, bit)| self.bits[word] & bit != 0)
-    }
-
     /// Says that the record at `offset` is dead; nothing outside of the range.
     pub fn insert(&mut self, offset: Offset) {
-        if let Some((word, bit)) = self.place(offset) {
-            self.count += u64::from(self.bits[word] & bit == 0);
-            self.bits[word] |= bit;
+        if !self.range.contains(&offset) {
+            return;
+        }
+        let (piece, word, bit) = self.place(offset);
+        if let Some(piece) = self.pieces.get_mut(piece) {
+            let piece = piece.get_or_insert_with(|| Box::new([0; PIECE as usize / 64]));
+            self.count += u64::from(piece[word] & bit == 0);
+            piece[word] |= bit;
         }
     }
 
-    fn place(&self, offset: Offset) -> Option<(usize, u64)> {
-        let bits = u64::from(u64::BITS);
+    /// Whether the record at `offset` is dead; outside of the range none is.
+    pub fn contains(&self, offset: Offset) -> bool {
+        let (piece, word, bit) = self.place(offset);
+        let piece = self.pieces.get(piece).and_then(Option::as_ref);
+        self.range.contains(&offset) && piece.is_some_and(|piece| piece[word] & bit != 0)
+    }
+
+    /// Whether there may be one from `from` to before `next`: never false if there is.
+    pub fn may_contain_any(&self, from: Offset, next: Offset) -> bool {
+        let first = (from.since(self.range.start) / PIECE) as usize;
+        let last = (next.back(1).since(self.range.start) / PIECE) as usize;
+        let pieces = self.pieces.iter().take(last.saturating_add(1)).skip(first);
+        from < next && pieces.flatten().next().is_some()
+    }
+
+    fn place(&self, offset: Offset) -> (usize, usize, u64) {
         let number = offset.since(self.range.start);
-        self.range.contains(&offset).then(|| ((number / bits) as usize, 1 << (number % bits)))
+        ((number / PIECE) as usize, (number % PIECE / 64) as usize, 1 << (number % 64))
     }
 }
 
 impl Log {
-    /// The records in `range`, or in as much of it as may be looked at together, of whose
-    /// key there is a newer durable record; and those that are the newest, without a value,
-    /// and before `tombstones_before`. Keys are told apart by their hashes alone: that two
+    /// The records in `range` of whose key there is a newer durable record; and those that
+    /// are the newest, without a value, and before `tombstones_before`. Keys are told apart by their hashes alone: that two
     /// share 128 bits of a keyed hash is not to be expected. The tables are made to cover
     /// the durable log first; what this takes is the bits and a piece of each table.
     ///
@@ -85,8 +97,9 @@ impl Log {
             each_entry(self, None, &tables_of(self, &parts)?, |entry| {
                 let is_newest = last != Some(entry.hash);
                 last = Some(entry.hash);
-                if !is_newest || (entry.tombstone && entry.offset < tombstones_before) {
-                    dead.insert(entry.offset);
+                let KeyEntry { offset, tombstone, .. } = *entry;
+                if !is_newest || newest_is_dead(offset, tombstone, tombstones_before) {
+                    dead.insert(offset);
                 }
                 Ok(())
             })?;
@@ -99,6 +112,9 @@ impl Log {
     /// # Errors
     /// As [`Log::dead_offsets`].
     pub fn forget_dead(&self, dead: &DeadOffsets) -> Result<()> {
+        if dead.count() == 0 {
+            return Ok(());
+        }
         let lock = &KeysLock::take(self)?;
         let range = dead.range();
         let start = self.start()?;
@@ -138,4 +154,23 @@ fn tables_of<'a>(log: &Log, parts: &'a [Part]) -> Result<Vec<(&'a Table, Offset)
         }
     });
     tables.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_added_is_there_and_nothing_else() {
+        let offset = Offset::new;
+        let mut dead = DeadOffsets::none_of(offset(100)..offset(300_000));
+        let added = [100, 101, 163, 164, 65_635, 65_636, 299_999];
+        added.into_iter().chain([0, 99, 300_000, 400_000]).for_each(|n| dead.insert(offset(n)));
+        let found: Vec<u64> = (0..500_000).filter(|&n| dead.contains(offset(n))).collect();
+        assert_eq!((found.as_slice(), dead.count()), (added.as_slice(), 7));
+        assert!(dead.may_contain_any(offset(100), offset(101)));
+        assert!(!dead.may_contain_any(offset(140_000), offset(150_000)));
+        assert!(dead.may_contain_any(offset(140_000), offset(300_000)));
+        assert!(!dead.may_contain_any(offset(100), offset(100)));
+    }
 }

@@ -302,7 +302,7 @@ fn parts_of(log: &Log, bounds: &Bounds, sizes: &Sizes) -> Result<Vec<Part>> {
 }
 
 /// The records of `piece`, whose body was checked as it was read.
-fn records_of<'a>(log: &Log, piece: &Piece<'a>) -> Result<Records<'a>> {
+pub(crate) fn records_of<'a>(log: &Log, piece: &Piece<'a>) -> Result<Records<'a>> {
     piece.records().map_err(|error| {
         let (path, offset) = (log.home.dir().to_owned(), piece.header.base);
         Damage { path, position: Position::ZERO, offset, what: error.to_string() }.into()

@@ -122,7 +122,9 @@ impl Log {
         if chain.strangers.is_empty() && broken().next().is_none() {
             return Ok(());
         }
-        self.forget_table()?;
+        table_file::remove(&self.home)?;
+        // Durably, as its rows would be believed of a segment that was replaced.
+        self.home.sync_dir(self.home.dir())?;
         // Its tables may know of records that are lost.
         let _keys = self.forget_keys(broken().map(|stretch| stretch.base..stretch.next))?;
         for &base in &chain.strangers {
@@ -188,24 +190,13 @@ impl Log {
         }
     }
 
-    /// Takes the table away, as its rows would be believed of a segment that was replaced.
-    fn forget_table(&self) -> Result<()> {
-        let path = self.home.path(file_name::SEGMENT_TABLE);
-        match self.home.disk().remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::io("remove", path)(error))
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn mend_derived(&self, findings: &[Finding]) -> Result<()> {
         for found in findings.iter().filter(|found| found.kind == Kind::Derived) {
             let name = found.file.file_name().unwrap_or_default();
             match (file_name::parse_index(name), file_name::parse_key_table(name)) {
                 (Some(base), _) => drop(index_upkeep::make_anew(self, base)?),
                 (None, Some(range)) => drop(self.forget_keys([range])?),
-                (None, None) => self.forget_table()?,
+                (None, None) => table_file::remove(&self.home)?,
             }
         }
         table_file::refresh(self)

@@ -165,6 +165,15 @@ impl Appender {
         }
     }
 
+    /// Makes sure that `end` speaks of the active segment and of none before it, whatever a
+    /// power cut leaves of it: then sealed segments may be replaced.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub(crate) fn settle_end(&mut self) -> Result<()> {
+        self.locked(|writer| writer.state.end.write_again())
+    }
+
     /// Seals the active segment, if it holds a record, and begins a new one.
     ///
     /// # Errors

@@ -35,6 +35,7 @@ fn all_verbs_work_on(log: &OsStr, setup: impl FnOnce(&Path)) {
     assert_eq!(run("groups -J").json()[0]["lag"], 6);
     assert_eq!(run("segments -J").json()[0]["next"], 10);
     assert_eq!(run("gc --roll -J").json()[0]["action"], "keep");
+    assert_eq!(run("gc --compact --even-unread -J").json()[0]["action"], "keep");
     run("config").outcome().succeeded().silent();
     run("groups -g g --delete").outcome().succeeded();
 }

@@ -1,7 +1,4 @@
 //! H071, H073, H074: each line at once, and an end where one was asked for.
-//!
-//! The second half of H074 (a sealed segment replaced by compaction) waits for
-//! `gc --compact`.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -97,4 +94,25 @@ fn h074_a_follower_works_without_file_events() {
             follower.prints_within(2 * SECOND, want(1, n * 10 + 10));
         }
     }
+}
+
+#[test]
+fn h074_a_follower_goes_on_after_segments_were_replaced() {
+    let sandbox = Sandbox::with_config("segment-size=600");
+    let lines = |from: u64, to: u64| (from..=to).map(|n| format!("k:{n}\n")).collect::<String>();
+    let mut printed = lines(1, 30);
+    sandbox.produce("-K : --batch-records 5", lines(1, 30));
+    let followers = ["", "-g g"].map(|options| {
+        let command = sandbox.command(&format!("consume -f -K : {options}"));
+        sandbox.spawn(&format!("follower{options}"), command)
+    });
+    for n in 1..=4 {
+        followers.iter().for_each(|it| it.prints_within(5 * SECOND, &printed));
+        let gc = sandbox.tapelog("gc --compact --even-unread --roll").outcome().succeeded();
+        gc.noted(&["compacted", "saved"]);
+        let more = lines(n * 30 + 1, n * 30 + 30);
+        sandbox.produce("-K : --batch-records 5", more.as_str());
+        printed.push_str(&more);
+    }
+    followers.iter().for_each(|it| it.prints_within(2 * SECOND, &printed));
 }

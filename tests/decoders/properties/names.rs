@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use tapelog::format::codec::Compression;
 use tapelog::format::file_name;
-use tapelog::format::settings::{FORMAT_VERSION, LogFile, Settings};
+use tapelog::format::settings::{Cleanup, FORMAT_VERSION, LogFile, Settings};
 use tapelog::model::{GroupName, LogId, Offset};
 
 use super::draw::Draw;
@@ -23,6 +23,7 @@ pub fn log_json(input: &[u8]) {
         max_record_size: draw.maybe(|draw| u64::from(draw.u16()) + 1),
         max_log_size: draw.maybe(Draw::u64),
         compression: draw.maybe(|draw| Compression::Zstd(1 + draw.u8() % 22)),
+        cleanup: draw.maybe(|draw| [Cleanup::Delete, Cleanup::Compact][usize::from(draw.u8() % 2)]),
     };
     if settings.check().is_err() {
         return;
