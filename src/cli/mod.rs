@@ -112,7 +112,7 @@ enum Command {
     Groups(Deferred<groups::Groups>),
     /// Show the segments, and which groups still need them
     Segments(Deferred<segments::Segments>),
-    /// Delete the segments that every group is done with
+    /// Delete the segments that every group is done with, or compact them
     Gc(Deferred<gc::Gc>),
     /// Check every byte of the log
     Verify(Deferred<verify::Verify>),
