@@ -14,7 +14,7 @@ use super::table::{LastPage, Table};
 use super::upkeep::{Sizes, cover};
 use super::writing::{Kept, write_table};
 use crate::disk::simulated::{Class, Lasts, Trouble};
-use crate::disk::{Disk, FileSystem, LockMode};
+use crate::disk::{Disk, Entry, FileSystem, LockMode};
 use crate::format::body::{self, Body};
 use crate::format::codec::Compression;
 use crate::format::key_hash::KeyHash;
@@ -24,7 +24,7 @@ use crate::log::fixture::{Fixture, fixture};
 use crate::log::{Appender, Error, Note};
 use crate::model::{Offset, Timestamp};
 
-const TINY: Sizes = Sizes { uncovered: 1, entries: 7, most: 200, recent: 5 };
+const TINY: Sizes = Sizes { uncovered: 1, entries: 7, most: 200, unsynced: 60, recent: 5 };
 const NOW: Timestamp = Timestamp::from_millis(1);
 
 /// A log, and the keys of all its records; `None` has none.
@@ -298,6 +298,32 @@ fn h018_a_table_that_cannot_be_read_stays_and_its_records_are_read() {
 }
 
 #[test]
+fn h018_a_table_that_can_never_be_read_is_not_written_over() {
+    let keyed = covered();
+    let tables = keyed.tables();
+    for table in &tables {
+        let good = keyed.fixture.disk.read_file(table).unwrap();
+        keyed.fixture.disk.place_link(table).unwrap();
+        for _ in 0..2 {
+            keyed.check(&keyed.index(), &[true, false]).unwrap();
+            keyed.cover(&TINY);
+            assert!(
+                keyed
+                    .fixture
+                    .told()
+                    .iter()
+                    .all(|note| matches!(note, Note::IndexUnreadable { .. }))
+            );
+        }
+        assert_eq!(keyed.fixture.disk.entry(table).unwrap(), Some(Entry::Other));
+        assert_eq!(keyed.tables(), tables);
+        keyed.fixture.disk.write_file(table, &good).unwrap();
+    }
+    keyed.check(&keyed.index(), &[true]).unwrap();
+    assert_eq!(keyed.fixture.told(), []);
+}
+
+#[test]
 fn a_page_that_cannot_be_read_ends_no_look_up() {
     let keyed = covered();
     let last = |key| keyed.expected(key).last().map(|&at| Offset::new(at));
@@ -349,6 +375,20 @@ fn where_files_are_a_servers_nothing_is_written_and_all_is_found() {
     keyed.check(&index, &[true, false, false]).unwrap();
     assert_eq!(keyed.fixture.disk.steps(), steps);
     assert!(matches!(log.cover_keys(), Err(Error::NetworkFileSystem { .. })));
+}
+
+#[test]
+fn where_something_else_is_called_keys_all_is_found_by_reading() {
+    let mut keyed = Keyed::new();
+    keyed.fixture.disk.write_file(Path::new("/log/keys"), b"mine").unwrap();
+    for batch in 0..30u8 {
+        keyed.append(&[Some(batch % 10), None, Some(3)], true);
+    }
+    keyed.check(&keyed.index(), &[true, false, false]).unwrap();
+    assert!(matches!(&keyed.fixture.told()[..], [Note::IndexUnreadable { .. }, ..]));
+    assert!(keyed.fixture.log.cover_keys().is_err());
+    keyed.fixture.log.collect().unwrap();
+    assert_eq!(keyed.fixture.disk.read_file(Path::new("/log/keys")).unwrap(), b"mine");
 }
 
 #[test]
