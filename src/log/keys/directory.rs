@@ -104,8 +104,10 @@ pub(crate) fn remove(home: &Home, path: &Path, _lock: &KeysLock) -> Result<bool>
 pub(crate) enum Part {
     /// In a table: those from this offset on.
     Table(Box<Table>, Offset),
-    /// By reading the records.
+    /// By reading the records: there is no table.
     Bare(Range<Offset>),
+    /// The same: there is one, but it can't be read.
+    Unread(Range<Offset>),
 }
 
 impl Part {
@@ -113,14 +115,14 @@ impl Part {
     pub(crate) fn range(&self) -> Range<Offset> {
         match self {
             Part::Table(table, from) => *from..table.range().end,
-            Part::Bare(range) => range.clone(),
+            Part::Bare(range) | Part::Unread(range) => range.clone(),
         }
     }
 
     /// The same of what no table covers.
     pub(crate) fn bare(self) -> Option<Range<Offset>> {
         match self {
-            Part::Table(..) => None,
+            Part::Table(..) | Part::Unread(_) => None,
             Part::Bare(range) => Some(range),
         }
     }
@@ -160,7 +162,7 @@ pub(crate) fn open_parts(
                 Err(error) => {
                     // One that can't be read may be good: it stays, and its part is read.
                     if !discard(log, &table, &error, lock) {
-                        parts.push(Part::Bare(covered));
+                        parts.push(Part::Unread(covered));
                         continue;
                     }
                     useless.push(table);

@@ -67,6 +67,14 @@ impl KeyIndex {
     /// # Errors
     /// [`Error::Damage`] where keys that no table covers can't be read; what the disk says.
     pub fn open(log: &Log) -> Result<KeyIndex> {
+        const TRIES: usize = 20;
+        for _ in 1..TRIES {
+            match KeyIndex::open_with(log, Sizes::USUAL) {
+                // gc went by.
+                Err(Error::OutOfRange(_)) => {}
+                opened => return opened,
+            }
+        }
         KeyIndex::open_with(log, Sizes::USUAL)
     }
 
@@ -290,9 +298,8 @@ fn parts_of(log: &Log, bounds: &Bounds, sizes: &Sizes) -> Result<Vec<Part>> {
     let range = bounds.start..bounds.durable.max(bounds.start);
     let parts = open_parts(log, &range, None)?;
     let has_hole = parts.iter().rev().skip(1).any(|part| matches!(part, Part::Bare(_)));
-    let is_much =
-        || Ok::<_, Error>(bytes_uncovered(log, &range, sizes.uncovered)? >= sizes.uncovered);
-    if !has_hole && !is_much()? {
+    let uncovered = || bytes_uncovered(log, &range, sizes.uncovered);
+    if !has_hole && !uncovered().is_ok_and(|bytes| bytes >= sizes.uncovered) {
         return Ok(parts);
     }
     let Some(lock) = KeysLock::try_take(log) else { return Ok(parts) };

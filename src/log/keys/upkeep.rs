@@ -30,14 +30,22 @@ pub(crate) struct Sizes {
     pub entries: usize,
     /// A table with more entries is not merged again.
     pub most: u64,
+    /// A merged table with more entries is synced before what it replaces goes. What a power
+    /// cut spoils of a smaller one is read again from the log: less work than many syncs.
+    pub unsynced: u64,
     /// So many keys are kept in memory; the records of more are read for each look-up.
     pub recent: usize,
 }
 
 impl Sizes {
     /// Those of every log.
-    pub(crate) const USUAL: Sizes =
-        Sizes { uncovered: 1 << 20, entries: 256 << 10, most: 32 << 20, recent: 1 << 20 };
+    pub(crate) const USUAL: Sizes = Sizes {
+        uncovered: 1 << 20,
+        entries: 256 << 10,
+        most: 32 << 20,
+        unsynced: 4 << 20,
+        recent: 1 << 20,
+    };
 }
 
 impl Log {
@@ -243,17 +251,24 @@ fn merge_some(log: &Log, lock: &KeysLock, range: &Range<Offset>, sizes: &Sizes) 
     tables.reverse();
     let lengths: Vec<u64> = tables.iter().map(|(table, _)| table.len()).collect();
     let Some(some) = to_merge(&lengths, sizes.most) else { return Ok(false) };
-    merge(log, lock, &tables[some], range.start)?;
+    merge(log, lock, &tables[some], range.start, sizes)?;
     Ok(true)
 }
 
 /// Puts one table in the place of `tables`, each of which counts from an offset on,
 /// without entries before `start`.
-fn merge(log: &Log, lock: &KeysLock, tables: &[(&Table, Offset)], start: Offset) -> Result<()> {
+fn merge(
+    log: &Log,
+    lock: &KeysLock,
+    tables: &[(&Table, Offset)],
+    start: Offset,
+    sizes: &Sizes,
+) -> Result<()> {
     let [(_, first), .., (last, _)] = tables else { return Ok(()) };
     let merged = *first..last.range().end;
     let room = tables.iter().map(|(table, _)| table.len()).sum();
-    write_table(log, lock, &merged, room, Kept::Surely, |writer| {
+    let kept = if room > sizes.unsynced { Kept::Surely } else { Kept::Perhaps };
+    write_table(log, lock, &merged, room, kept, |writer| {
         each_entry(log, Some(lock), tables, |entry| match entry.offset >= start {
             true => writer.push(entry),
             false => Ok(()),

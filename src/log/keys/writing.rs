@@ -1,6 +1,6 @@
 //! Writing a table of the key index: into a temporary file, which then takes the table's
-//! name. A young table is not synced: its checksums tell what a power cut left of it. One
-//! that takes the place of others is, before they go.
+//! name. A young table is not synced: its checksums tell what a power cut left of it. A
+//! large one that takes the place of others is, before they go.
 
 use std::io;
 use std::ops::Range;
