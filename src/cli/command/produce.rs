@@ -228,6 +228,7 @@ pub fn run(args: &Produce, session: &Session) -> Result<()> {
     }
     let log = Log::open_or_create(&home, new_id()?, &Settings::default())?;
     let mut appender = Appender::open(&log)?;
+    appender.cover_keys_beside();
     if let Some(compression) = args.compression {
         appender.compress(compression);
     }

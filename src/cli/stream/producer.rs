@@ -109,6 +109,9 @@ impl<'a> Producer<'a> {
         // Whatever ended it: what was appended is made safe, and only then spoken of.
         let never = self.policy.sync == SyncPolicy::Never;
         let synced = if never { Ok(()) } else { self.sync_now() };
+        if taken.is_ok() {
+            self.appender.finish_keys();
+        }
         self.progress.finish();
         if let Some(note) = self.unique.as_ref().and_then(Unique::repeats) {
             self.session.note(&note);

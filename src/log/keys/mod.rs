@@ -6,6 +6,7 @@
 //! Tables cover ranges of durable offsets; the newest records are in memory; what neither
 //! knows is read from the segments for each look-up.
 
+pub(crate) mod covering;
 mod dead;
 pub(crate) mod directory;
 mod fetch;

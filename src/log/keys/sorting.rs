@@ -1,7 +1,11 @@
 //! Sorting entries for a table. Hashes are spread evenly, so that the first bits of each
 //! say nearly where it belongs; what is left to sort are a few neighbours.
 
+use std::cmp::Reverse;
+
+use crate::format::key_hash::KeyHash;
 use crate::format::key_table::KeyEntry;
+use crate::model::Offset;
 
 /// So many entries share the first bits of their hashes on the average.
 const NEIGHBOURS: usize = 4;
@@ -9,36 +13,94 @@ const NEIGHBOURS: usize = 4;
 /// A few are sorted by moving each to its place.
 const FEW: usize = 16;
 
-/// Sorts `entries`, which come by growing offsets, as a table has them. `room` is memory
-/// for as many, kept for the next call.
-pub(crate) fn sort(entries: &mut Vec<KeyEntry>, room: &mut Vec<KeyEntry>) {
-    let Some(&any) = entries.first() else { return };
-    let bits = (entries.len() / NEIGHBOURS).checked_ilog2().unwrap_or(0).max(1);
-    let bucket = |entry: &KeyEntry| (entry.hash.get() >> (u128::BITS - bits)) as usize;
-    let mut ends = vec![0usize; (1 << bits) + 1];
-    entries.iter().for_each(|entry| ends[bucket(entry) + 1] += 1);
-    for number in 1..ends.len() {
-        ends[number] += ends[number - 1];
-    }
-    room.resize(entries.len(), any);
-    // Backwards, so that of one hash the newest come first.
-    for entry in entries.iter().rev() {
-        let end = &mut ends[bucket(entry)];
-        room[*end] = *entry;
-        *end += 1;
-    }
-    let mut begin = 0;
-    for &end in &ends[..1 << bits] {
-        sort_bucket(&mut room[begin..end]);
-        begin = end;
-    }
-    std::mem::swap(entries, room);
+/// Entries on their way into one table, which come by growing offsets. Its memory serves
+/// one table after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Sorter {
+    entries: Vec<Packed>,
+    room: Vec<Packed>,
+    /// Where the entries of each bucket end.
+    ends: Vec<u32>,
 }
 
-fn sort_bucket(entries: &mut [KeyEntry]) {
+/// An entry without a hole in it: memory traffic is what sorting costs.
+#[derive(Clone, Copy, Debug)]
+struct Packed {
+    high: u64,
+    low: u64,
+    /// The offset, twice, and 1 more for a tombstone.
+    offset: u64,
+}
+
+impl Packed {
+    fn place(&self) -> (u64, u64, Reverse<u64>) {
+        (self.high, self.low, Reverse(self.offset))
+    }
+
+    fn entry(&self) -> KeyEntry {
+        let hash = KeyHash::new(u128::from(self.high) << 64 | u128::from(self.low));
+        let (offset, tombstone) = (Offset::new(self.offset >> 1), self.offset & 1 == 1);
+        KeyEntry { hash, offset, tombstone }
+    }
+}
+
+impl Sorter {
+    /// Adds an entry.
+    pub(crate) fn push(&mut self, entry: &KeyEntry) {
+        let hash = entry.hash.get();
+        // An offset has 63 bits.
+        let offset = entry.offset.get() << 1 | u64::from(entry.tombstone);
+        self.entries.push(Packed { high: (hash >> 64) as u64, low: hash as u64, offset });
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Gives `each` all entries as a table has them, and forgets them.
+    pub(crate) fn drain<E>(
+        &mut self,
+        each: impl FnMut(KeyEntry) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.sort();
+        let drained = self.room.iter().map(Packed::entry).try_for_each(each);
+        self.room.clear();
+        drained
+    }
+
+    /// Moves the entries, sorted, into the room.
+    fn sort(&mut self) {
+        self.room.clear();
+        let Some(&any) = self.entries.first() else { return };
+        let bits = (self.entries.len() / NEIGHBOURS).checked_ilog2().unwrap_or(0).max(1);
+        let bucket = |entry: &Packed| (entry.high >> (u64::BITS - bits)) as usize;
+        self.ends.clear();
+        self.ends.resize((1 << bits) + 1, 0);
+        self.entries.iter().for_each(|entry| self.ends[bucket(entry) + 1] += 1);
+        for number in 1..self.ends.len() {
+            self.ends[number] += self.ends[number - 1];
+        }
+        self.room.resize(self.entries.len(), any);
+        // Backwards, so that of one hash the newest come first.
+        for entry in self.entries.iter().rev() {
+            let end = &mut self.ends[bucket(entry)];
+            self.room[*end as usize] = *entry;
+            *end += 1;
+        }
+        self.entries.clear();
+        let mut begin = 0;
+        for &end in &self.ends[..1 << bits] {
+            sort_bucket(&mut self.room[begin..end as usize]);
+            begin = end as usize;
+        }
+    }
+}
+
+fn sort_bucket(entries: &mut [Packed]) {
     if entries.len() > FEW {
         // So many are mostly of one hash, and in order then.
-        return entries.sort_by_key(KeyEntry::place);
+        return entries.sort_by_key(Packed::place);
     }
     for number in 1..entries.len() {
         let mut at = number;
@@ -52,21 +114,25 @@ fn sort_bucket(entries: &mut [KeyEntry]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::key_hash::KeyHash;
-    use crate::model::Offset;
     use proptest::prelude::{any, prop, prop_assert_eq, proptest};
 
     proptest! {
         #[test]
-        fn it_is_sorted_and_all_there(hashes in prop::collection::vec(any::<u128>(), 0..300), mask in any::<u128>()) {
-            let entry = |(offset, hash): (u64, &u128)| KeyEntry {
-                hash: KeyHash::new(hash & mask), offset: Offset::new(offset), tombstone: false,
+        fn it_is_sorted_and_all_there(hashes in prop::collection::vec(any::<(u128, bool)>(), 0..300), mask in any::<u128>()) {
+            let entry = |(offset, &(hash, tombstone)): (u64, &(u128, bool))| KeyEntry {
+                hash: KeyHash::new(hash & mask), offset: Offset::new(offset), tombstone,
             };
-            let mut entries: Vec<KeyEntry> = (0..).zip(&hashes).map(entry).collect();
-            let mut expected = entries.clone();
-            expected.sort_by_key(KeyEntry::place);
-            sort(&mut entries, &mut Vec::new());
-            prop_assert_eq!(entries, expected);
+            let mut expected: Vec<KeyEntry> = (0..).zip(&hashes).map(entry).collect();
+            let mut sorter = Sorter::default();
+            for _ in 0..2 {
+                expected.sort_by_key(|entry| entry.offset);
+                expected.iter().for_each(|entry| sorter.push(entry));
+                prop_assert_eq!(sorter.len(), expected.len());
+                let mut sorted = Vec::new();
+                let _ = sorter.drain(|entry| { sorted.push(entry); Ok::<_, ()>(()) });
+                expected.sort_by_key(KeyEntry::place);
+                prop_assert_eq!(&sorted, &expected);
+            }
         }
     }
 }

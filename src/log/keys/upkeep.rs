@@ -5,12 +5,9 @@
 
 use super::directory::{KeysLock, Part, discard, list, open_parts, remove, temporaries};
 use super::scan::KeyScan;
-use super::sorting::sort;
+use super::sorting::Sorter;
 use super::table::{Merged, Table, TableError};
 use super::writing::{Kept, write_table};
-use crate::format::batch::Layout;
-use crate::format::body::Body;
-use crate::format::columns;
 use crate::format::file_name;
 use crate::format::key_table::{KeyEntry, MOST_OFFSETS};
 use crate::log::Log;
@@ -41,7 +38,7 @@ impl Sizes {
     /// Those of every log.
     pub(crate) const USUAL: Sizes = Sizes {
         uncovered: 1 << 20,
-        entries: 256 << 10,
+        entries: 128 << 10,
         most: 32 << 20,
         unsynced: 4 << 20,
         recent: 1 << 20,
@@ -103,51 +100,6 @@ fn remove_tables(log: &Log, lock: &KeysLock, goes: impl Fn(&Range<Offset>) -> bo
         remove(&log.home, &dir.join(file_name::key_table(table)), lock)?;
     }
     Ok(())
-}
-
-/// What an appender knows of the keys that no table covers.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Uncovered {
-    /// Whether it appended a key since it looked last.
-    has_keys: bool,
-    /// How many bytes it appended since then.
-    appended: u64,
-    /// How many bytes were uncovered then, once it has looked.
-    before: Option<u64>,
-}
-
-impl Uncovered {
-    /// Says that `bodies` are appended, as they are before they are compressed.
-    pub(crate) fn appended(&mut self, bodies: &[Body<'_>]) {
-        for body in bodies {
-            self.appended += body.bytes.len() as u64;
-            self.has_keys |= body.layout == Layout::Columns && columns::has_keys(body.bytes);
-        }
-    }
-
-    /// Covers what is uncovered, if that is much and some of it was appended here, once
-    /// all before `durable` is.
-    pub(crate) fn synced(&mut self, log: &Log, durable: Offset) {
-        if std::mem::take(&mut self.has_keys) {
-            // Derived: failing costs look-ups time only, and trying again would cost this one.
-            let _ = self.cover(log, durable).inspect_err(|_| self.before = Some(0));
-        }
-    }
-
-    fn cover(&mut self, log: &Log, durable: Offset) -> Result<()> {
-        let sizes = Sizes::USUAL;
-        let before = match self.before {
-            Some(before) => before + self.appended,
-            None => bytes_uncovered(log, &(log.start()?..durable), sizes.uncovered)?,
-        };
-        (self.before, self.appended) = (Some(before), 0);
-        if before < sizes.uncovered {
-            return Ok(());
-        }
-        let Some(lock) = KeysLock::try_take(log) else { return Ok(()) };
-        self.before = Some(0);
-        cover(log, &lock, &(log.start()?..durable), &sizes)
-    }
 }
 
 /// How many bytes of log lie behind all tables, going by their names: counted until they
@@ -218,20 +170,18 @@ fn build(
     sizes: &Sizes,
 ) -> Result<()> {
     let mut scan = KeyScan::open(log, bare.start)?;
-    let (mut entries, mut room): (Vec<KeyEntry>, Vec<KeyEntry>) = (Vec::new(), Vec::new());
+    let mut entries = Sorter::default();
     let mut first = bare.start;
     while first < bare.end {
-        entries.clear();
-        let has_room = |entries: &Vec<KeyEntry>, reached: Offset| {
+        let has_room = |entries: &Sorter, reached: Offset| {
             entries.len() < sizes.entries && reached.since(first) < MOST_OFFSETS / 2
         };
         while has_room(&entries, scan.reached())
-            && scan.step(bare.end, |entry| entries.push(entry))?
+            && scan.step(bare.end, |entry| entries.push(&entry))?
         {}
         let table = first..scan.reached().min(bare.end);
-        sort(&mut entries, &mut room);
         write_table(log, lock, &table, entries.len() as u64, Kept::Perhaps, |writer| {
-            entries.iter().try_for_each(|entry| writer.push(entry))
+            entries.drain(|entry| writer.push(&entry))
         })?;
         first = table.end;
         while first < bare.end && merge_some(log, lock, &(range.start..first), sizes)? {}

@@ -18,7 +18,7 @@ use crate::format::codec::{Compression, compress};
 use crate::log::Log;
 use crate::log::error::{Error, Result};
 use crate::log::files::lock::AppendLock;
-use crate::log::keys::upkeep::Uncovered;
+use crate::log::keys::covering::Covering;
 use crate::model::{Offset, Timestamp};
 
 /// A writer of one log. Any number may be at work, in any number of processes.
@@ -35,7 +35,7 @@ pub struct Appender {
     /// Compressed bodies.
     compressed: Vec<Vec<u8>>,
     /// What it appended and the key index may not cover.
-    uncovered: Uncovered,
+    pub(super) covering: Covering,
 }
 
 impl Appender {
@@ -54,7 +54,7 @@ impl Appender {
             sync_failed: false,
             compression: log.settings.compression(),
             compressed: Vec::new(),
-            uncovered: Uncovered::default(),
+            covering: Covering::default(),
         };
         appender.locked(|_| Ok(()))?;
         Ok(appender)
@@ -63,6 +63,20 @@ impl Appender {
     /// Compresses what is appended from now on, whatever the log's settings say.
     pub fn compress(&mut self, compression: Compression) {
         self.compression = compression;
+    }
+
+    /// Builds the key index in a thread of its own from now on, so that appending does not
+    /// wait for it: for who calls [`finish_keys`](Self::finish_keys) at the end.
+    pub fn cover_keys_beside(&mut self) {
+        self.covering.go_on_beside();
+    }
+
+    /// Waits until the key index covers what was appended and synced, but for a little.
+    pub fn finish_keys(&mut self) {
+        let durable = self.state.as_ref().map(|state| state.end.state().durable.offset);
+        if let Some(durable) = durable {
+            self.covering.finish(&self.log, durable);
+        }
     }
 
     /// Appends the records of `body`, not compressed yet, as one batch at `now`. They
@@ -127,7 +141,7 @@ impl Appender {
             writer.append(&stored, now)
         });
         self.compressed = room;
-        self.uncovered.appended(bodies);
+        self.covering.appended(bodies);
         appended
     }
 
@@ -142,7 +156,7 @@ impl Appender {
         };
         let captured = state.end.state().written;
         if state.end.state().durable.offset >= captured.offset {
-            self.uncovered.synced(&self.log, captured.offset);
+            self.covering.synced(&self.log, captured.offset);
             return Ok(captured.offset);
         }
         if let Err(error) = state.segment.file().sync_data() {
@@ -151,7 +165,7 @@ impl Appender {
             return Err(Error::io("sync", self.log.home.segment_path(captured.segment))(error));
         }
         let durable = self.locked(|writer| writer.raise_durable(captured))?;
-        self.uncovered.synced(&self.log, durable);
+        self.covering.synced(&self.log, durable);
         Ok(durable)
     }
 

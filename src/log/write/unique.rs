@@ -69,6 +69,7 @@ impl Appender {
             for (&number, offset) in appended.new.iter().zip(appended.at.base.get()..) {
                 placed[number] = Some(Placed::New(Offset::new(offset)));
             }
+            self.covering.appended_keys(appended.bytes);
             lookup.advance(appended.at.next)?;
             expected = expected.map(|_| appended.at.next);
             later.extend(appended.taken);
@@ -125,7 +126,8 @@ impl Appender {
                 true => Appended { base: writer.end(), next: writer.end() },
                 false => writer.append(&new.bodies(), now)?,
             };
-            Ok(UnlessThere { at, new: new.numbers, taken })
+            let bytes = new.batches.iter().map(|batch| batch.raw.len() as u64).sum();
+            Ok(UnlessThere { at, bytes, new: new.numbers, taken })
         })
     }
 }
@@ -133,6 +135,8 @@ impl Appender {
 /// What was appended, and of which of the records.
 struct UnlessThere {
     at: Appended,
+    /// The size of it.
+    bytes: u64,
     new: Vec<usize>,
     /// The others: somebody was faster.
     taken: Vec<usize>,
