@@ -95,11 +95,11 @@ fn one_key(bench: &Bench, log: &str, among: &str) -> Result<[Row; 3]> {
         seconds(&mut bench.tapelog(&["get", log, &key]))
     })?;
     let missing = median_of(bench, || missing(bench, log, &key(random.next() | 1 << 63)))?;
-    let mut number = u64::MAX;
+    let mut number = 0;
     let unique = median_of(bench, || {
-        number -= 1;
+        number += 1;
         let path = bench.at("line");
-        fs::write(&path, format!("{}:x\n", key(number)))?;
+        fs::write(&path, format!("{log} {number}:x\n"))?;
         let mut command = bench.tapelog(&["produce", log, "-K", ":", "--unique"]);
         seconds(command.stdin(fs::File::open(path)?))
     })?;
@@ -227,7 +227,7 @@ fn unique(bench: &Bench) -> Result<Row> {
     ids_log(bench)?;
     let keys = count(bench);
     let lines = bench.size(2_000_000, 100_000);
-    let number = |n: u64| if n % 2 == 0 { keys + n } else { n * (keys / lines) };
+    let number = |n: u64| if n.is_multiple_of(2) { keys + n } else { n * (keys / lines) };
     bench.once("half", |path| write_lines(path, (0..lines).map(number)))?;
     let mut rates = Vec::new();
     for _ in 0..bench.rounds {
