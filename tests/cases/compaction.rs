@@ -226,9 +226,16 @@ fn a_plain_gc_of_a_compacted_log_deletes_nothing_that_a_group_is_done_with() {
 #[test]
 fn a_dry_run_says_the_same_and_changes_nothing() {
     let sandbox = sealed_versions();
-    let before = tree(sandbox.log());
+    // The key index, which it may build, and the table, which then looks at the directory.
+    let derived = ["keys", "segments.index"].map(|name| sandbox.log().join(name));
+    let kept = || {
+        let mut tree = tree(sandbox.log());
+        tree.retain(|path, _| !derived.iter().any(|derived| path.starts_with(derived)));
+        tree
+    };
+    let before = kept();
     let planned = gc(&sandbox, "--compact --even-unread --dry-run");
-    assert!(tree(sandbox.log()) == before, "nothing was changed");
+    assert!(kept() == before, "nothing was changed");
     sandbox.tapelog("gc --compact --even-unread --dry-run").outcome().succeeded().noted(&["would"]);
     assert_eq!(gc(&sandbox, "--compact --even-unread"), planned);
     // Now there is nothing to do, and it is said so.
