@@ -29,6 +29,8 @@ pub enum Status {
     OutOfRange = 6,
     /// A record too big.
     TooBig = 7,
+    /// The command that records were handed to failed.
+    HandlerFailed = 8,
     /// Done in part.
     Partly = 9,
 }

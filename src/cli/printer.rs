@@ -137,6 +137,20 @@ impl Printer {
         Ok(Cutter { printer: self, source, next: piece.from, end: piece.header.next })
     }
 
+    /// The same, but of a value that is printed alone only its own bytes, with nothing
+    /// behind them.
+    pub fn without_delimiter(mut self) -> Printer {
+        if let Form::Values { key_separator: None, delimiter } = &mut self.form {
+            delimiter.clear();
+        }
+        self
+    }
+
+    /// Whether a record is printed.
+    pub fn wants(&self, record: &RecordView<'_>) -> bool {
+        self.filter.passes(record)
+    }
+
     fn prints_lines_as_they_are(&self) -> bool {
         let plain = matches!(&self.form, Form::Values { key_separator: None, delimiter }
             if delimiter == b"\n");

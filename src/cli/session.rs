@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::failure::{Usage, say};
 use crate::cli::text::when::parse_time;
 use crate::disk::real::RealDisk;
 use crate::log::{Home, Log, Note};
-use crate::model::Timestamp;
+use crate::model::{LogId, Timestamp};
 
 /// Options that every command takes.
 #[derive(Args, Clone, Debug)]
@@ -88,6 +88,17 @@ fn system_time() -> Timestamp {
         Err(before) => -i64::try_from(before.duration().as_millis()).unwrap_or(i64::MAX),
     };
     Timestamp::from_millis(millis)
+}
+
+/// A random number for a log that may be made.
+///
+/// # Errors
+/// What the system says.
+pub fn new_log_id() -> Result<LogId> {
+    let mut bits = [0; 8];
+    rustix::rand::getrandom(&mut bits, rustix::rand::GetRandomFlags::empty())
+        .context("can't get a random number")?;
+    Ok(LogId::new(u64::from_le_bytes(bits)))
 }
 
 /// The positional LOG of every command.

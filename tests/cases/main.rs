@@ -9,6 +9,7 @@ mod sandbox;
 mod calls;
 mod command_line;
 mod commit;
+mod delivery;
 mod disk;
 mod fsync;
 mod gc;

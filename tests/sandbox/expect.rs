@@ -16,6 +16,7 @@ pub mod status {
     pub const HELD: i32 = 5;
     pub const RANGE: i32 = 6;
     pub const TOO_BIG: i32 = 7;
+    pub const HANDLER: i32 = 8;
     pub const PARTIAL: i32 = 9;
 }
 

@@ -1,6 +1,5 @@
 //! `tapelog consume`: print records.
 
-use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -12,8 +11,10 @@ use crate::cli::group::complete_group;
 use crate::cli::printer::Format;
 use crate::cli::session::{LogArgument, Session};
 use crate::cli::stream::consumption::{Consumption, Until};
+use crate::cli::stream::delivery::handler::Handler;
+use crate::cli::stream::delivery::options::Delivery;
 use crate::cli::stream::follow::Follower;
-use crate::cli::stream::hand_over::{CommitInterval, HandOver};
+use crate::cli::stream::hand_over::HandOver;
 use crate::cli::stream::output::Output;
 use crate::cli::stream::progress::Progress;
 use crate::cli::stream::reach::{backward_end, forward_end, lies_behind_damage};
@@ -115,21 +116,6 @@ pub struct Consume {
     #[arg(long, hide_short_help = true)]
     fail_empty: bool,
 
-    /// after: move the checkpoint after hand-over; manual: leave it to commit
-    #[arg(
-        long,
-        value_name = "WHEN",
-        requires = "group",
-        default_value = "after",
-        hide_possible_values = true,
-        hide_default_value = true
-    )]
-    commit: Commit,
-
-    /// Commit after N records or each DUR [default: whichever is first of 10000, 1s]
-    #[arg(long, value_name = "N|DUR", requires = "group", hide_short_help = true)]
-    commit_every: Option<CommitEvery>,
-
     /// Go on at earliest or latest if the place is gone, instead of exit 6
     #[arg(long, value_name = "WHERE", hide_possible_values = true)]
     out_of_range: Option<Nearest>,
@@ -159,13 +145,10 @@ pub struct Consume {
     reverse: bool,
 
     #[command(flatten)]
-    format: Format,
-}
+    delivery: Delivery,
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Commit {
-    After,
-    Manual,
+    #[command(flatten)]
+    format: Format,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -179,24 +162,6 @@ impl Nearest {
         match self {
             Nearest::Earliest => Start::Earliest,
             Nearest::Latest => Start::Latest,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum CommitEvery {
-    Records(u64),
-    Time(Duration),
-}
-
-impl FromStr for CommitEvery {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        match text.parse::<u64>() {
-            Ok(0) => Err("0 is no interval: give a number of records from 1, or a duration".into()),
-            Ok(records) => Ok(CommitEvery::Records(records)),
-            Err(_) => parse_duration(text).map(CommitEvery::Time),
         }
     }
 }
@@ -261,18 +226,6 @@ impl Consume {
         let parsed = text.as_ref().map(|text| parse_time(text, now)).transpose();
         Ok(parsed.map_err(|why| Usage(format!("{option}: {why}")))?)
     }
-
-    fn interval(&self) -> CommitInterval {
-        let mut interval = CommitInterval { records: 10_000, time: Duration::from_secs(1) };
-        match self.commit_every {
-            Some(CommitEvery::Records(records)) => interval.records = records,
-            Some(CommitEvery::Time(time)) => {
-                interval = CommitInterval { records: u64::MAX, time };
-            }
-            None => {}
-        }
-        interval
-    }
 }
 
 /// Runs the command.
@@ -282,17 +235,22 @@ impl Consume {
 pub fn run(args: &Consume, session: &Session) -> Result<()> {
     let now = session.now()?;
     let span = args.span(now)?;
-    let printer = args.format.printer(args.filter(now)?)?;
+    args.delivery.check()?;
+    let mut printer = args.format.printer(args.filter(now)?)?;
+    if args.delivery.hands_over_one_by_one() {
+        printer = printer.without_delimiter();
+    }
     let signals = Signals::watch().context("can't watch for signals")?;
     let log = session.open(&args.log)?;
     let follows = args.follow || args.timeout.is_some();
     // Watching begins before reading, so that nothing appended in between is missed.
     let follower = follows.then(|| Follower::of(log.home().clone(), args.timeout)).transpose()?;
     let (from, hand_over) = begin(args, session, &log, span.from, now)?;
-    let output = Output::standard()?;
+    let handler = hand_over.as_ref().and_then(|hand_over| args.delivery.handler(hand_over));
+    let output = if handler.is_some() { Output::of_others() } else { Output::standard()? };
     let until = Until::resolve(&log, span.until)?;
     let last = if follows { Offset::MAX } else { forward_end(&log) };
-    let shows = !output.is_terminal();
+    let shows = handler.is_none() && !output.is_terminal();
     let mut consumption = Consumption {
         session,
         log: &log,
@@ -301,6 +259,7 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
         progress: Progress::of_bytes("reading", 0, shows),
         output,
         hand_over,
+        handler,
         until,
         end: last,
         skip_damage: args.skip_damage,
@@ -319,9 +278,13 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
         false => consumption.read(from, follower),
     };
     let (printed, skipped) = (consumption.printed, consumption.skipped);
+    let failed = consumption.handler.as_ref().map_or(0, Handler::skipped);
     consumption.finish(read)?;
     if skipped.places > 0 {
         bail!(passed_damage(skipped));
+    }
+    if failed > 0 {
+        bail!(passed_failures(failed));
     }
     if args.fail_empty && printed == 0 {
         bail!(Ended { status: Status::Missing, line: None });
@@ -339,6 +302,13 @@ fn passed_damage(skipped: Skipped) -> Ended {
         if offsets == 1 { "offset" } else { "offsets" },
     );
     Ended { status: Status::Damage, line: Some(line) }
+}
+
+/// How a run ends that passed records which the command could not handle.
+fn passed_failures(records: u64) -> Ended {
+    let noun = if records == 1 { "record" } else { "records" };
+    let line = format!("skipped {records} {noun} that the command could not handle");
+    Ended { status: Status::Partly, line: Some(line) }
 }
 
 /// Where reading begins, and the group that reads, if there is one.
@@ -376,9 +346,9 @@ fn begin(
     let claim = Claim {
         start: from.unwrap_or(Start::Earliest),
         out_of_range: chosen,
-        commits: args.commit == Commit::After,
+        commits: args.delivery.commits(),
         holder: format!("process {} since {now}", std::process::id()),
     };
     let consumer = Consumer::claim(log, group, &claim, now)?;
-    Ok((consumer.position(), Some(HandOver::new(consumer, args.interval()))))
+    Ok((consumer.position(), Some(args.delivery.hand_over(consumer))))
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
+use super::delivery::handler::Handler;
 use super::follow::Follower;
 use super::hand_over::HandOver;
 use super::output::Output;
@@ -82,6 +83,8 @@ pub struct Consumption<'a> {
     pub output: Output,
     /// The group that reads, if one does.
     pub hand_over: Option<HandOver>,
+    /// The command that gets the records instead of the output, if there is one.
+    pub handler: Option<Handler>,
     /// How far it is.
     pub progress: Progress,
     /// Where it stops.
@@ -125,16 +128,24 @@ impl Consumption<'_> {
                 Until::Open | Until::Time(_) => self.end,
             };
             if reader.next_offset() >= end {
-                return Ok(());
+                break;
             }
-            match reader.read()? {
+            let reading = match reader.read() {
+                Ok(reading) => reading,
+                Err(error) => {
+                    self.hand_over_rest()?;
+                    return Err(error.into());
+                }
+            };
+            match reading {
                 Reading::Records(piece) => {
                     if !self.print(&piece, &mut scratch)? {
-                        return Ok(());
+                        break;
                     }
                     last_print = Instant::now();
                 }
                 Reading::End => {
+                    self.hand_over_rest()?;
                     let now = self.session.now()?;
                     let Some(follower) = &mut follower else { return Ok(()) };
                     if self.until.is_reached(reader.next_offset(), now) {
@@ -146,12 +157,15 @@ impl Consumption<'_> {
                 }
             }
         }
-        Ok(())
+        self.hand_over_rest()
     }
 
     /// Prints what is wanted of `piece`; says whether more may be wanted.
     fn print(&mut self, piece: &Piece<'_>, scratch: &mut Vec<u8>) -> Result<bool> {
         let end = self.until.end_in(piece).min(self.end);
+        if self.handler.is_some() {
+            return self.hand_to_command(piece, end);
+        }
         let printer = self.printer.clone();
         let cut = printer.begin(piece);
         let mut cut = cut.with_context(|| format!("offset {} can't be read", piece.from))?;
@@ -183,6 +197,12 @@ impl Consumption<'_> {
             return Ok(());
         };
         let now = self.session.now()?;
+        if hand_over.goes_ahead() {
+            hand_over.commit_ahead(next, time, now)?;
+            self.output.write_stored(bytes, slice.stored, &self.signals)?;
+            self.progress.add(bytes.len() as u64);
+            return Ok(());
+        }
         hand_over.make_room(next.since(first), &self.output, &self.signals, now)?;
         let begin = self.output.sent();
         let end = begin + bytes.len() as u64;

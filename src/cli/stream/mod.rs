@@ -2,6 +2,7 @@
 //! what a reader has taken, how far a log reaches, waiting, signals, progress.
 
 pub mod consumption;
+pub mod delivery;
 pub mod follow;
 pub mod framing;
 pub mod gather;

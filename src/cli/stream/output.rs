@@ -81,6 +81,12 @@ impl Output {
         Ok(Output { file, kind, terminal, sent: 0, splices, is_wide: kind != Kind::Pipe })
     }
 
+    /// Standard output where only others write to it: nothing of it is looked at.
+    pub fn of_others() -> Output {
+        let (file, kind) = (rustix::stdio::stdout(), Kind::File);
+        Output { file, kind, terminal: None, sent: 0, splices: false, is_wide: true }
+    }
+
     /// How many bytes were given to the output.
     pub fn sent(&self) -> u64 {
         self.sent

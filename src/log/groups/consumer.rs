@@ -74,6 +74,11 @@ impl Consumer {
         &self.group
     }
 
+    /// Whether it moves the checkpoint.
+    pub fn commits(&self) -> bool {
+        self.checkpoint.is_some()
+    }
+
     /// Where the group goes on.
     pub fn position(&self) -> Offset {
         self.position

@@ -1,0 +1,10 @@
+//! Who is done with a record, and when: a command that is run for it, another program
+//! that acknowledges it, or nobody, where the checkpoint goes ahead. And what becomes of
+//! records that a command can't handle.
+
+mod environment;
+pub mod handler;
+mod lot;
+pub mod options;
+mod program;
+mod retry;
