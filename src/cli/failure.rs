@@ -33,6 +33,8 @@ pub enum Status {
     HandlerFailed = 8,
     /// Done in part.
     Partly = 9,
+    /// A deadline has passed.
+    Deadline = 11,
 }
 
 /// A command line that can't be meant.

@@ -18,6 +18,7 @@ pub mod status {
     pub const TOO_BIG: i32 = 7;
     pub const HANDLER: i32 = 8;
     pub const PARTIAL: i32 = 9;
+    pub const DEADLINE: i32 = 11;
 }
 
 /// One statement about one run.

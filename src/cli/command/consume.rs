@@ -25,7 +25,7 @@ use crate::cli::text::escapes::one_line;
 use crate::cli::text::filter::{Filter, parse_header};
 use crate::cli::text::range::{is_backwards, parse_span};
 use crate::cli::text::when::parse_time;
-use crate::log::{Claim, Consumer, Error as LogError, Log, Skipped};
+use crate::log::{Claim, Error as LogError, Log, Skipped};
 use crate::model::{GroupName, Offset, Span, Start, Timestamp};
 
 /// Print records
@@ -245,7 +245,7 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
     let follows = args.follow || args.timeout.is_some();
     // Watching begins before reading, so that nothing appended in between is missed.
     let follower = follows.then(|| Follower::of(log.home().clone(), args.timeout)).transpose()?;
-    let (from, hand_over) = begin(args, session, &log, span.from, now)?;
+    let (from, hand_over) = begin(args, session, &log, span.from, &signals)?;
     let handler = hand_over.as_ref().and_then(|hand_over| args.delivery.handler(hand_over));
     let output = if handler.is_some() { Output::of_others() } else { Output::standard()? };
     let until = Until::resolve(&log, span.until)?;
@@ -317,7 +317,7 @@ fn begin(
     session: &Session,
     log: &Log,
     from: Option<Start>,
-    now: Timestamp,
+    signals: &Signals,
 ) -> Result<(Offset, Option<HandOver>)> {
     let chosen = args.out_of_range.map(Nearest::start);
     let Some(group) = &args.group else {
@@ -343,12 +343,14 @@ fn begin(
              move it with tapelog seek LOG -g {group} --to …"
         )));
     }
-    let claim = Claim {
-        start: from.unwrap_or(Start::Earliest),
-        out_of_range: chosen,
-        commits: args.delivery.commits(),
-        holder: format!("process {} since {now}", std::process::id()),
+    let claim = || {
+        Ok(Claim {
+            start: from.unwrap_or(Start::Earliest),
+            out_of_range: chosen,
+            commits: args.delivery.commits(),
+            holder: format!("process {} since {}", std::process::id(), session.now()?),
+        })
     };
-    let consumer = Consumer::claim(log, group, &claim, now)?;
+    let consumer = args.delivery.claim(log, group, claim, session, signals)?;
     Ok((consumer.position(), Some(args.delivery.hand_over(consumer))))
 }

@@ -2,6 +2,7 @@
 //! strictly: one checkpoint that can't be read, and nothing is known. Listings show
 //! the other groups all the same.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::checkpoint::{self, COMMIT_PATIENCE, Checkpoint};
@@ -143,6 +144,16 @@ impl Log {
     /// As [`Log::group_positions`].
     pub fn group_position(&self, group: &GroupName) -> Result<Option<Offset>> {
         Ok(checkpoint::read(self, group)?.map(|state| state.next))
+    }
+
+    /// Who consumes a group now, in that one's own words; `None` if nobody does.
+    pub fn group_holder(&self, group: &GroupName) -> Option<String> {
+        holder::name(self, group)
+    }
+
+    /// Where the checkpoints are, for whoever waits for one to change.
+    pub fn groups_dir(&self) -> PathBuf {
+        self.home.groups_dir()
     }
 
     /// Makes durable which groups there are and what they say now; says from where on

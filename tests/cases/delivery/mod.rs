@@ -1,5 +1,7 @@
 //! EXEC and what goes with it: a command for each record, what its end means, other
 //! programs that acknowledge, checkpoints that go ahead, consumers that stand by.
 
+mod ahead;
 mod exec;
 mod failures;
+mod standby;

@@ -2,9 +2,11 @@
 //! that acknowledges it, or nobody, where the checkpoint goes ahead. And what becomes of
 //! records that a command can't handle.
 
+pub mod drained;
 mod environment;
 pub mod handler;
 mod lot;
 pub mod options;
 mod program;
 mod retry;
+pub mod standby;

@@ -11,11 +11,15 @@ use clap::{Args, ValueEnum};
 use super::handler::{Handler, OnFailure, Orders};
 use super::program::Program;
 use super::retry::Backoff;
+use super::standby::claim_when_free;
 use crate::cli::failure::Usage;
+use crate::cli::session::Session;
 use crate::cli::stream::hand_over::{CommitInterval, HandOver};
+use crate::cli::stream::signals::Signals;
 use crate::cli::text::count::parse_count;
 use crate::cli::text::duration::parse_duration;
-use crate::log::Consumer;
+use crate::log::{Claim, Consumer, Log};
+use crate::model::GroupName;
 
 /// The options.
 #[derive(Args, Clone, Debug)]
@@ -34,6 +38,10 @@ pub struct Delivery {
     /// Commit after N records or each DUR [default: whichever is first of 10000, 1s]
     #[arg(long, value_name = "N|DUR", requires = "group", hide_short_help = true)]
     commit_every: Option<CommitEvery>,
+
+    /// While another process has the group, stand by; take over when it ends
+    #[arg(long, requires = "group")]
+    wait: bool,
 
     /// Run CMD in a shell for each record, which is its input; 0 acknowledges
     #[arg(long, value_name = "CMD", requires = "group", group = "handler")]
@@ -118,6 +126,24 @@ impl Delivery {
     /// Whether consume moves the checkpoint.
     pub fn commits(&self) -> bool {
         self.commit != Commit::Manual
+    }
+
+    /// Takes the group for a reading, or waits for it, if that is wanted.
+    ///
+    /// # Errors
+    /// What [`Consumer::claim`] says; a signal that came while waiting.
+    pub fn claim(
+        &self,
+        log: &Log,
+        group: &GroupName,
+        claim: impl Fn() -> Result<Claim>,
+        session: &Session,
+        signals: &Signals,
+    ) -> Result<Consumer> {
+        match self.wait {
+            true => claim_when_free(log, group, claim, session, signals),
+            false => Ok(Consumer::claim(log, group, &claim()?, session.now()?)?),
+        }
     }
 
     /// Whether records go to a command.
