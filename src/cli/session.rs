@@ -44,9 +44,13 @@ impl Session {
     /// # Errors
     /// [`Usage`] for an address of another kind.
     pub fn home(&self, log: &LogArgument) -> Result<Home> {
-        let dir = log.local_path()?;
+        Ok(self.home_at(log.local_path()?))
+    }
+
+    /// The home of the log in a directory.
+    pub fn home_at(&self, dir: PathBuf) -> Home {
         let (quiet, told) = (self.quiet, Mutex::new(HashSet::new()));
-        Ok(Home::new(Arc::new(RealDisk), dir, move |note| tell_once(quiet, &told, note)))
+        Home::new(Arc::new(RealDisk), dir, move |note| tell_once(quiet, &told, note))
     }
 
     /// Opens the log.
@@ -110,6 +114,11 @@ pub struct LogArgument {
 }
 
 impl LogArgument {
+    /// The LOG that an option names.
+    pub fn named(log: OsString) -> LogArgument {
+        LogArgument { log }
+    }
+
     fn local_path(&self) -> Result<PathBuf> {
         let Some((scheme, _)) = self.log.to_str().and_then(|text| text.split_once("://")) else {
             if self.log.is_empty() {

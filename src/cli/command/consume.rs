@@ -12,9 +12,8 @@ use crate::cli::printer::Format;
 use crate::cli::session::{LogArgument, Session};
 use crate::cli::stream::consumption::{Consumption, Until};
 use crate::cli::stream::delivery::handler::Handler;
-use crate::cli::stream::delivery::options::Delivery;
+use crate::cli::stream::delivery::options::{Delivery, Takers};
 use crate::cli::stream::follow::Follower;
-use crate::cli::stream::hand_over::HandOver;
 use crate::cli::stream::output::Output;
 use crate::cli::stream::progress::Progress;
 use crate::cli::stream::reach::{backward_end, forward_end, lies_behind_damage};
@@ -25,7 +24,7 @@ use crate::cli::text::escapes::one_line;
 use crate::cli::text::filter::{Filter, parse_header};
 use crate::cli::text::range::{is_backwards, parse_span};
 use crate::cli::text::when::parse_time;
-use crate::log::{Claim, Error as LogError, Log, Skipped};
+use crate::log::{Claim, Consumer, Error as LogError, Log, Skipped};
 use crate::model::{GroupName, Offset, Span, Start, Timestamp};
 
 /// Print records
@@ -245,8 +244,8 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
     let follows = args.follow || args.timeout.is_some();
     // Watching begins before reading, so that nothing appended in between is missed.
     let follower = follows.then(|| Follower::of(log.home().clone(), args.timeout)).transpose()?;
-    let (from, hand_over) = begin(args, session, &log, span.from, &signals)?;
-    let handler = hand_over.as_ref().and_then(|hand_over| args.delivery.handler(hand_over));
+    let (from, consumer) = begin(args, session, &log, span.from, &signals)?;
+    let Takers { hand_over, handler, acks } = args.delivery.takers(consumer, &log, session)?;
     let output = if handler.is_some() { Output::of_others() } else { Output::standard()? };
     let until = Until::resolve(&log, span.until)?;
     let last = if follows { Offset::MAX } else { forward_end(&log) };
@@ -260,6 +259,7 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
         output,
         hand_over,
         handler,
+        acks,
         until,
         end: last,
         skip_damage: args.skip_damage,
@@ -318,7 +318,7 @@ fn begin(
     log: &Log,
     from: Option<Start>,
     signals: &Signals,
-) -> Result<(Offset, Option<HandOver>)> {
+) -> Result<(Offset, Option<Consumer>)> {
     let chosen = args.out_of_range.map(Nearest::start);
     let Some(group) = &args.group else {
         let start = from.unwrap_or(Start::Earliest);
@@ -352,5 +352,5 @@ fn begin(
         })
     };
     let consumer = args.delivery.claim(log, group, claim, session, signals)?;
-    Ok((consumer.position(), Some(args.delivery.hand_over(consumer))))
+    Ok((consumer.position(), Some(consumer)))
 }

@@ -46,7 +46,7 @@ pub struct Groups {
     #[arg(short, long, value_name = "GROUP", add = complete_group())]
     group: Option<GroupName>,
 
-    /// Delete the group: its checkpoint and its history
+    /// Delete the group: its checkpoint and its history, but no dead letters
     #[arg(long, requires = "group", conflicts_with = "json")]
     delete: bool,
 
@@ -82,7 +82,12 @@ struct Row<'a> {
 pub fn run(args: &Groups, session: &Session) -> Result<()> {
     let log = session.open(&args.log)?;
     if let (true, Some(group)) = (args.delete, &args.group) {
-        return Ok(log.delete_group(group)?);
+        log.delete_group(group)?;
+        if log.has_dead_letters(group)? {
+            let dir = log.dead_letters_dir(group);
+            session.note(&format!("kept its dead letters: rm -r {} deletes them", dir.display()));
+        }
+        return Ok(());
     }
     if let (true, Some(group)) = (args.wait_drained, &args.group) {
         return wait_until_drained(&log, group, args.timeout);

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
+use super::delivery::acks::Acks;
 use super::delivery::handler::Handler;
 use super::follow::Follower;
 use super::hand_over::HandOver;
@@ -85,6 +86,8 @@ pub struct Consumption<'a> {
     pub hand_over: Option<HandOver>,
     /// The command that gets the records instead of the output, if there is one.
     pub handler: Option<Handler>,
+    /// Who says what of the output is done with, if its reader does.
+    pub acks: Option<Acks>,
     /// How far it is.
     pub progress: Progress,
     /// Where it stops.
@@ -191,6 +194,11 @@ impl Consumption<'_> {
         slice: &Slice<'_>,
     ) -> Result<()> {
         let bytes = slice.bytes;
+        if let Some(acks) = &mut self.acks {
+            acks.print(slice, time, &mut self.output, &self.signals, self.session.now()?)?;
+            self.progress.add(bytes.len() as u64);
+            return Ok(());
+        }
         let Some(hand_over) = &mut self.hand_over else {
             self.output.write_stored(bytes, slice.stored, &self.signals)?;
             self.progress.add(bytes.len() as u64);
@@ -276,16 +284,26 @@ impl Consumption<'_> {
     /// Waits for more; false if there is a reason to end.
     fn wait(&mut self, follower: &mut Follower, last_print: Instant) -> Result<bool> {
         let due = self.hand_over.as_ref().and_then(HandOver::until_due);
+        let due = due.or(self.acks.as_ref().and_then(Acks::until_due));
         let deadline = match self.until {
             Until::Time(time) => Some(time.since(self.session.now()?)),
             _ => None,
         };
         let limit = due.into_iter().chain(deadline).min();
-        let goes_on = follower.wait(&self.signals, &self.output, last_print, limit)?;
+        let goes_on = follower.wait(
+            &self.signals,
+            &self.output,
+            self.acks.as_ref().and_then(Acks::handle),
+            last_print,
+            limit,
+        )?;
         if self.output.is_closed() {
             bail!(OutputClosed);
         }
         let now = self.session.now()?;
+        if let Some(acks) = &mut self.acks {
+            acks.hear(now)?;
+        }
         if let Some(hand_over) = &mut self.hand_over {
             hand_over.commit_if_due(&self.output, now)?;
         }
@@ -299,11 +317,12 @@ impl Consumption<'_> {
     pub fn finish(mut self, read: Result<()>) -> Result<()> {
         self.progress.finish();
         let now = self.session.now()?;
-        let committed = match self.hand_over {
-            Some(hand_over) => {
+        let committed = match (self.hand_over, self.acks) {
+            (Some(hand_over), _) => {
                 hand_over.finish(self.log, &self.printer, &self.output, &self.signals, now)
             }
-            None => Ok(()),
+            (_, Some(acks)) => acks.finish(&read, &mut self.output, &self.signals, self.session),
+            (None, None) => Ok(()),
         };
         let signalled = self.signals.caught();
         match read {

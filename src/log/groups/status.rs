@@ -151,6 +151,19 @@ impl Log {
         holder::name(self, group)
     }
 
+    /// Where the log of a group's dead letters is, unless another was chosen for them.
+    pub fn dead_letters_dir(&self, group: &GroupName) -> PathBuf {
+        self.home.groups_dir().join(file_name::dead_letters(group))
+    }
+
+    /// Whether there is one.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn has_dead_letters(&self, group: &GroupName) -> Result<bool> {
+        self.home.exists(&self.dead_letters_dir(group))
+    }
+
     /// Where the checkpoints are, for whoever waits for one to change.
     pub fn groups_dir(&self) -> PathBuf {
         self.home.groups_dir()
@@ -227,7 +240,8 @@ impl Log {
         })
     }
 
-    /// Deletes a group: its checkpoint and all that belongs to it.
+    /// Deletes a group: its checkpoint and all that belongs to it, but for its dead
+    /// letters, which are records.
     ///
     /// # Errors
     /// [`Error::NoGroup`]; [`Error::Busy`] while it is consumed; what the disk says.

@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result, bail};
 
+use super::dead_letters::{DeadLetters, Reason};
 use super::lot::Lot;
 use super::program::{Ending, How, Program};
 use super::retry::Backoff;
@@ -14,7 +15,7 @@ use crate::cli::stream::hand_over::HandOver;
 use crate::cli::stream::output::Output;
 use crate::cli::stream::signals::Signals;
 use crate::format::record::RecordView;
-use crate::log::Piece;
+use crate::log::{Log, Piece, Reader, Reading};
 use crate::model::{Offset, Timestamp};
 
 /// What becomes of records that the command can't handle.
@@ -24,6 +25,8 @@ pub enum OnFailure {
     Stop,
     /// They are told, counted, and passed.
     Skip,
+    /// They go to a log of their own.
+    DeadLetter(DeadLetters),
 }
 
 /// What is done for each lot.
@@ -53,6 +56,7 @@ pub struct Handler {
 /// What a handler needs of the reading that it is a part of.
 struct Around<'a> {
     session: &'a Session,
+    log: &'a Log,
     printer: &'a Printer,
     signals: &'a Signals,
     output: &'a Output,
@@ -166,9 +170,17 @@ impl Handler {
             OnFailure::Skip => {
                 say(&format!("skipped {}: {why}", self.lot.name()));
                 self.skipped += self.lot.count;
-                Ok(())
+            }
+            OnFailure::DeadLetter(letters) => {
+                let reason = Reason { how: how.to_string(), attempts };
+                bury(letters, &self.lot, &reason, around)?;
+                around.session.note(&format!("{} to the dead letters: {why}", self.lot.name()));
+                // At once, so that no other run adds them again.
+                self.settle(self.lot.next, self.lot.time, around)?;
+                around.hand_over.commit_now(around.output, around.session.now()?)?;
             }
         }
+        Ok(())
     }
 
     /// How the run ends for a lot that is not done.
@@ -183,6 +195,25 @@ impl Handler {
         let line = format!("{}: {why}; {place}", self.lot.name());
         Ended { status: Status::HandlerFailed, line: Some(line) }
     }
+}
+
+/// Adds the records of `lot` to the dead letters, durably.
+fn bury(letters: &mut DeadLetters, lot: &Lot, reason: &Reason, around: &Around<'_>) -> Result<()> {
+    let now = around.session.now()?;
+    // They were read before; what is damaged between them was passed.
+    let mut reader = Reader::open_skipping(around.log, lot.first)?;
+    while reader.next_offset() < lot.next {
+        let Reading::Records(piece) = reader.read()? else { break };
+        let records = piece.records();
+        let records = records.with_context(|| format!("offset {} can't be read", piece.from))?;
+        let is_in_lot = |offset: Offset| lot.first <= offset && offset < lot.next;
+        for record in records.filter(|record| is_in_lot(record.offset)) {
+            if around.printer.wants(&record) {
+                letters.add(&record, reason, now)?;
+            }
+        }
+    }
+    letters.sync(now)
 }
 
 impl Consumption<'_> {
@@ -223,8 +254,9 @@ impl Consumption<'_> {
     }
 
     fn handler_and_around(&mut self) -> Option<(&mut Handler, Around<'_>)> {
-        let Consumption { session, printer, signals, output, hand_over, handler, .. } = self;
-        let around = Around { session, printer, signals, output, hand_over: hand_over.as_mut()? };
+        let Consumption { session, log, printer, signals, output, hand_over, handler, .. } = self;
+        let around =
+            Around { session, log, printer, signals, output, hand_over: hand_over.as_mut()? };
         Some((handler.as_mut()?, around))
     }
 }

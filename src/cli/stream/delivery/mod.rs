@@ -2,6 +2,9 @@
 //! that acknowledges it, or nobody, where the checkpoint goes ahead. And what becomes of
 //! records that a command can't handle.
 
+mod ack_source;
+pub mod acks;
+pub mod dead_letters;
 pub mod drained;
 mod environment;
 pub mod handler;

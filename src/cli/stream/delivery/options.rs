@@ -8,12 +8,14 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
+use super::acks::Acks;
+use super::dead_letters::DeadLetters;
 use super::handler::{Handler, OnFailure, Orders};
 use super::program::Program;
 use super::retry::Backoff;
 use super::standby::claim_when_free;
 use crate::cli::failure::Usage;
-use crate::cli::session::Session;
+use crate::cli::session::{LogArgument, Session};
 use crate::cli::stream::hand_over::{CommitInterval, HandOver};
 use crate::cli::stream::signals::Signals;
 use crate::cli::text::count::parse_count;
@@ -63,7 +65,7 @@ pub struct Delivery {
     #[arg(long, value_name = "DUR[..MAX]", requires = "retry", hide_short_help = true)]
     backoff: Option<Backoff>,
 
-    /// If that fails too: stop, or skip the record [default: stop]
+    /// If that fails too: stop, skip the record, or dead-letter it [default: stop]
     #[arg(
         long,
         value_name = "WHAT",
@@ -72,6 +74,30 @@ pub struct Delivery {
         hide_short_help = true
     )]
     on_failure: Option<Failed>,
+
+    /// Such records go to this log [default: LOG/groups/GROUP.dead]
+    #[arg(long, value_name = "LOG", requires = "handler", value_hint = clap::ValueHint::DirPath, hide_short_help = true)]
+    dead_letter: Option<OsString>,
+
+    /// Whoever reads the output acknowledges on this pipe: "next" numbers, a line each
+    #[arg(
+        long,
+        value_name = "FILE|FD",
+        requires = "group",
+        conflicts_with_all = ["handler", "commit", "commit_every"]
+    )]
+    ack_from: Option<OsString>,
+}
+
+/// Who takes what is read for a group, and says what is done with.
+#[derive(Debug, Default)]
+pub struct Takers {
+    /// Follows what is handed over.
+    pub hand_over: Option<HandOver>,
+    /// The command that it is handed to.
+    pub handler: Option<Handler>,
+    /// Or the acknowledgements of whoever reads the output.
+    pub acks: Option<Acks>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -85,6 +111,7 @@ enum Commit {
 enum Failed {
     Stop,
     Skip,
+    DeadLetter,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -115,6 +142,13 @@ impl Delivery {
             bail!(Usage(
                 "--retry and --commit before: what is handed over at most once is not tried again"
                     .to_owned()
+            ));
+        }
+        if self.dead_letter.is_some()
+            && matches!(self.on_failure, Some(Failed::Stop | Failed::Skip))
+        {
+            bail!(Usage(
+                "--dead-letter: give --on-failure dead-letter, or leave that out".to_owned()
             ));
         }
         if self.batch == Some(0) {
@@ -156,23 +190,55 @@ impl Delivery {
         self.runs_a_command() && self.batch.is_none()
     }
 
-    /// Follows what `consumer` hands over.
-    pub fn hand_over(&self, consumer: Consumer) -> HandOver {
-        HandOver::new(consumer, self.interval(), self.commit == Commit::Before)
+    /// Who takes what `consumer` reads.
+    ///
+    /// # Errors
+    /// What the system says of the pipe that acknowledgements come from; what is wrong
+    /// with the log for dead letters.
+    pub fn takers(
+        &self,
+        consumer: Option<Consumer>,
+        log: &Log,
+        session: &Session,
+    ) -> Result<Takers> {
+        let Some(consumer) = consumer else { return Ok(Takers::default()) };
+        if let Some(name) = &self.ack_from {
+            let acks = Some(Acks::open(name, consumer)?);
+            return Ok(Takers { acks, ..Takers::default() });
+        }
+        let handler = self.handler(&consumer, log, session)?;
+        let ahead = self.commit == Commit::Before;
+        let hand_over = Some(HandOver::new(consumer, self.interval(), ahead));
+        Ok(Takers { hand_over, handler, acks: None })
     }
 
-    /// Hands records to the command, if there is one, for `hand_over`'s group.
-    pub fn handler(&self, hand_over: &HandOver) -> Option<Handler> {
+    fn handler(
+        &self,
+        consumer: &Consumer,
+        log: &Log,
+        session: &Session,
+    ) -> Result<Option<Handler>> {
+        let Some(program) = self.program() else { return Ok(None) };
         let orders = Orders {
-            program: self.program()?,
+            program,
             retries: self.retry.unwrap_or(0),
             backoff: self.backoff.unwrap_or_default(),
-            on_failure: match self.on_failure {
-                None | Some(Failed::Stop) => OnFailure::Stop,
-                Some(Failed::Skip) => OnFailure::Skip,
-            },
+            on_failure: self.on_failure(consumer, log, session)?,
         };
-        Some(Handler::new(orders, self.batch, hand_over.consumer().position()))
+        Ok(Some(Handler::new(orders, self.batch, consumer.position())))
+    }
+
+    fn on_failure(&self, consumer: &Consumer, log: &Log, session: &Session) -> Result<OnFailure> {
+        let home = match (&self.dead_letter, self.on_failure) {
+            (Some(name), _) => session.home(&LogArgument::named(name.clone()))?,
+            (None, Some(Failed::DeadLetter)) => {
+                session.home_at(log.dead_letters_dir(consumer.group()))
+            }
+            (None, Some(Failed::Skip)) => return Ok(OnFailure::Skip),
+            (None, Some(Failed::Stop) | None) => return Ok(OnFailure::Stop),
+        };
+        let (group, stored) = (consumer.group(), consumer.found_stored());
+        Ok(OnFailure::DeadLetter(DeadLetters::at(home, log, group, stored)?))
     }
 
     fn program(&self) -> Option<Program> {
