@@ -6,4 +6,5 @@ mod ahead;
 mod dead_letters;
 mod exec;
 mod failures;
+mod killed;
 mod standby;
