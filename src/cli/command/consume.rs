@@ -46,6 +46,9 @@ Examples:
   tapelog consume demo -F '%o %v\\n'       a template
   tapelog consume demo -K : --grep error  keys and values, of some records
   tapelog consume demo -r -n 1            the newest record
+  tapelog consume demo -g me --exec 'mail -s new me'  a run for each record
+  tapelog consume demo -g me --batch 100 -- ./load  one for each hundred
+  tapelog consume demo -g me --ack-from acks -J | ./work > acks
   head takes more from the pipe than it prints: with -g use -n instead
 
 START:
@@ -74,6 +77,32 @@ JSON names:
   key           its key, if it has one; key_base64 if that is not UTF-8
   headers       name, value, name, value, …; or headers_base64
   payload       its value, or null; payload_base64 if that is not UTF-8
+
+Commands:
+  The command's input is the record's value and nothing else; with -J, -F,
+  -K or --batch what would have been printed. Its output is ours. Its
+  environment tells of the record:
+  TAPELOG_OFFSET                its offset; the first of a batch
+  TAPELOG_NEXT                  the offset to commit behind it or the batch
+  TAPELOG_COUNT                 how many records it is given
+  TAPELOG_KEY, TAPELOG_TIME     key, and time in ms; not of a batch
+  TAPELOG_HEADER_name           the header of this name; not of a batch
+  TAPELOG_ATTEMPT               1, or more with --retry
+  TAPELOG_GROUP                 the group
+  What an environment can't hold is not set: what has a NUL, and all beyond
+  96 KiB. A batch ends at 4 MiB too.
+  Exit 0 acknowledges. Any other end is a failed attempt, a signal too; but
+  126, 127 and a program that can't be started end consume with 8 at once.
+  After SIGINT or SIGTERM the command that runs may end; a second one does
+  not wait. Dead letters have headers beside their own: tapelog-reason,
+  tapelog-attempts, tapelog-offset, tapelog-group.
+
+Acknowledgements:
+  Make the pipe with mkfifo. Write what -J prints as next: one more than
+  the last offset that is done with. A line counts when it is read; it may
+  not go back, nor beyond what was printed. At the end consume closes its
+  output and waits until all is acknowledged, or the pipe is closed: what
+  is not acknowledged then is told, exit 8, and comes again next time.
 ")]
 pub struct Consume {
     #[command(flatten)]
@@ -115,6 +144,8 @@ pub struct Consume {
     #[arg(long, hide_short_help = true)]
     fail_empty: bool,
 
+    /// Go on at earliest or latest if the place is gone
+    ///
     /// Go on at earliest or latest if the place is gone, instead of exit 6
     #[arg(long, value_name = "WHERE", hide_possible_values = true)]
     out_of_range: Option<Nearest>,
@@ -131,6 +162,8 @@ pub struct Consume {
     #[arg(short = 'H', long = "header", value_name = "NAME=VALUE", allow_hyphen_values = true)]
     headers: Vec<String>,
 
+    /// Only records whose value matches this regex
+    ///
     /// Only records whose value matches this regular expression
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
     grep: Option<String>,

@@ -26,7 +26,12 @@ use crate::model::GroupName;
 /// The options.
 #[derive(Args, Clone, Debug)]
 pub struct Delivery {
-    /// Move the checkpoint after hand-over, before it, or leave it to commit: manual
+    /// Commit before hand-over, after it, or manual
+    ///
+    /// Move the checkpoint after hand-over, before it, or leave it to commit. After: a
+    /// crash repeats at most one commit interval, and loses nothing. Before: the
+    /// checkpoint is synced first, so that nothing ever comes again, and a crash loses
+    /// what was on its way [default: after]
     #[arg(
         long,
         value_name = "WHEN",
@@ -41,31 +46,58 @@ pub struct Delivery {
     #[arg(long, value_name = "N|DUR", requires = "group", hide_short_help = true)]
     commit_every: Option<CommitEvery>,
 
-    /// While another process has the group, stand by; take over when it ends
+    /// Stand by while another process has the group
+    ///
+    /// Stand by while another process has the group, instead of exit 5. Once that has
+    /// ended, however it did, go on from the checkpoint
     #[arg(long, requires = "group")]
     wait: bool,
 
-    /// Run CMD in a shell for each record, which is its input; 0 acknowledges
+    /// Run CMD for each record, given on its stdin
+    ///
+    /// Run CMD in a shell for each record, whose bytes are its input; if it ends with 0
+    /// the record is done with
     #[arg(long, value_name = "CMD", requires = "group", group = "handler")]
     exec: Option<String>,
 
-    /// The same without a shell
-    #[arg(last = true, value_name = "CMD", requires = "group", group = "handler")]
+    /// As --exec, but a program and its arguments, without a shell
+    #[arg(
+        last = true,
+        value_name = "CMD",
+        requires = "group",
+        group = "handler",
+        hide_short_help = true
+    )]
     program: Vec<OsString>,
 
-    /// Up to N records a run, all or none acknowledged
-    #[arg(long, value_name = "N", requires = "handler", value_parser = parse_count, hide_short_help = true)]
+    /// Give the command up to N records at once, each with its delimiter: all or none
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "handler",
+        value_parser = parse_count,
+        hide_short_help = true
+    )]
     batch: Option<u64>,
 
-    /// Run it again for a record, N times at most, if it fails
-    #[arg(long, value_name = "N", requires = "handler", value_parser = parse_count, hide_short_help = true)]
+    /// If the command fails, run it again for the same record, up to N times
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "handler",
+        value_parser = parse_count,
+        hide_short_help = true
+    )]
     retry: Option<u64>,
 
-    /// The pause before that, doubled each time up to MAX [default: 100ms..1m]
+    /// The pause before that, doubled each time, up to MAX [default: 100ms..1m]
     #[arg(long, value_name = "DUR[..MAX]", requires = "retry", hide_short_help = true)]
     backoff: Option<Backoff>,
 
-    /// If that fails too: stop, skip the record, or dead-letter it [default: stop]
+    /// And if it fails for good: stop, skip, or dead-letter [default: stop]
+    ///
+    /// And if it fails for good: stop with 8, before the record; skip the record, and end
+    /// with 9; or dead-letter it, which keeps it in another log [default: stop]
     #[arg(
         long,
         value_name = "WHAT",
@@ -75,11 +107,20 @@ pub struct Delivery {
     )]
     on_failure: Option<Failed>,
 
-    /// Such records go to this log [default: LOG/groups/GROUP.dead]
-    #[arg(long, value_name = "LOG", requires = "handler", value_hint = clap::ValueHint::DirPath, hide_short_help = true)]
+    /// Keep dead letters in this log [default: LOG/groups/GROUP.dead]
+    #[arg(
+        long,
+        value_name = "LOG",
+        requires = "handler",
+        value_hint = clap::ValueHint::DirPath,
+        hide_short_help = true
+    )]
     dead_letter: Option<OsString>,
 
-    /// Whoever reads the output acknowledges on this pipe: "next" numbers, a line each
+    /// Commit what the reader acknowledges on this pipe
+    ///
+    /// Commit what the reader of the output acknowledges on this pipe, a file or the
+    /// number of a handle: offsets to go on from, a line each
     #[arg(
         long,
         value_name = "FILE|FD",
