@@ -4,6 +4,7 @@
 mod acks;
 mod ahead;
 mod dead_letters;
+mod each_step;
 mod exec;
 mod failures;
 mod killed;
