@@ -96,6 +96,7 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, made once")]
 enum Command {
     // In the order of the help: as one meets them. Each line here is the first of the
     // command's own help, which is not read before the command is called.

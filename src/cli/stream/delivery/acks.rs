@@ -239,12 +239,12 @@ impl Acks {
         signals: &Signals,
         session: &Session,
     ) -> Result<()> {
-        output.close()?;
+        let closed = output.close();
         let has_gone = read.as_ref().is_err_and(|error| error.is::<OutputClosed>());
         let patience = has_gone.then_some(PATIENCE);
         let heard = self.await_rest(patience, signals, session);
         self.settle(session.now()?)?;
-        heard?;
+        closed.and(heard)?;
         let records: u64 = self.given.iter().map(|stretch| stretch.records).sum();
         if self.acked >= self.printed || signals.caught().is_some() {
             return Ok(());

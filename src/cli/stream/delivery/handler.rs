@@ -26,7 +26,7 @@ pub enum OnFailure {
     /// They are told, counted, and passed.
     Skip,
     /// They go to a log of their own.
-    DeadLetter(DeadLetters),
+    DeadLetter(Box<DeadLetters>),
 }
 
 /// What is done for each lot.

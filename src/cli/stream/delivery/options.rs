@@ -279,7 +279,8 @@ impl Delivery {
             (None, Some(Failed::Stop) | None) => return Ok(OnFailure::Stop),
         };
         let (group, stored) = (consumer.group(), consumer.found_stored());
-        Ok(OnFailure::DeadLetter(DeadLetters::at(home, log, group, stored)?))
+        let letters = DeadLetters::at(home, log, group, stored)?;
+        Ok(OnFailure::DeadLetter(Box::new(letters)))
     }
 
     fn program(&self) -> Option<Program> {
