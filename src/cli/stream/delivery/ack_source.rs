@@ -1,5 +1,8 @@
 //! Where acknowledgements come from: a pipe, by its name or by the number of a handle
 //! that the shell opened, read without ever sleeping in it.
+//!
+//! What is read is copied first and taken out of the pipe only once it is stored: to be
+//! killed at any moment repeats nothing that was taken.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -8,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, tee};
 
 use crate::model::Offset;
 
@@ -23,6 +27,10 @@ const UNSLEEPING: OFlags =
 pub struct AckSource {
     name: String,
     file: OwnedFd,
+    /// A pipe to copy through; of anything but a pipe, bytes are taken at once.
+    copy: Option<(OwnedFd, OwnedFd)>,
+    /// How many of the bytes are still in the pipe.
+    copied: usize,
     /// What was read and is no line yet.
     bytes: Vec<u8>,
     /// How many lines were read.
@@ -46,7 +54,9 @@ impl AckSource {
         };
         let file = rustix::fs::open(path, UNSLEEPING, Mode::empty());
         let file = file.with_context(|| format!("can't read acknowledgements from {shown}"))?;
-        Ok(AckSource { name: shown, file, bytes: Vec::new(), lines: 0, has_ended: false })
+        let copy = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok();
+        let (bytes, has_ended) = (Vec::new(), false);
+        Ok(AckSource { name: shown, file, copy, copied: 0, bytes, lines: 0, has_ended })
     }
 
     /// For polling: readable when there is something, or the end. A pipe that nobody has
@@ -60,7 +70,8 @@ impl AckSource {
         self.has_ended
     }
 
-    /// Reads what is there; false if that is nothing.
+    /// Reads what is there; false if that is nothing. To be called again once that is
+    /// [taken](Self::take).
     ///
     /// # Errors
     /// What the system says.
@@ -73,7 +84,7 @@ impl AckSource {
             return Ok(false);
         }
         let mut room = [0; CHUNK];
-        match rustix::io::read(&self.file, &mut room) {
+        match self.read(&mut room) {
             Ok(0) => {
                 self.has_ended = true;
                 Ok(false)
@@ -83,9 +94,47 @@ impl AckSource {
                 Ok(true)
             }
             Err(Errno::AGAIN | Errno::INTR) => Ok(false),
-            Err(error) => Err(error)
-                .with_context(|| format!("can't read acknowledgements from {}", self.name)),
+            Err(error) => Err(error).with_context(|| self.name_it()),
         }
+    }
+
+    /// Copies what is there, or takes it where it can't be copied.
+    fn read(&mut self, room: &mut [u8]) -> rustix::io::Result<usize> {
+        let Some((out, into)) = &self.copy else { return rustix::io::read(&self.file, room) };
+        match tee(&self.file, into, room.len(), SpliceFlags::NONBLOCK) {
+            Ok(0) => Ok(0),
+            Ok(_) => {
+                self.copied = rustix::io::read(out, room)?;
+                Ok(self.copied)
+            }
+            Err(Errno::INVAL) => {
+                self.copy = None;
+                rustix::io::read(&self.file, room)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes what was read out of the pipe.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn take(&mut self) -> Result<()> {
+        let mut room = [0; CHUNK];
+        while self.copied > 0 {
+            match rustix::io::read(&self.file, &mut room[..self.copied]) {
+                // Somebody else took it: a pipe has one reader.
+                Ok(0) | Err(Errno::AGAIN) => self.copied = 0,
+                Ok(count) => self.copied -= count,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error).with_context(|| self.name_it()),
+            }
+        }
+        Ok(())
+    }
+
+    fn name_it(&self) -> String {
+        format!("can't read acknowledgements from {}", self.name)
     }
 
     /// The next whole line of what was read.
@@ -163,6 +212,8 @@ mod tests {
         std::fs::write(&path, "5\n").unwrap();
         assert!(source.fill().unwrap());
         assert_eq!(source.next_line().unwrap(), Some(Offset::new(5)));
+        assert_eq!(rustix::io::ioctl_fionread(&source.file).unwrap(), 2, "there until taken");
+        source.take().unwrap();
         assert!(!source.fill().unwrap() && source.has_ended());
     }
 }

@@ -100,9 +100,9 @@ impl Acks {
         signals: &Signals,
         now: Timestamp,
     ) -> Result<()> {
+        self.hear(now)?;
         // Noted before it is written: an answer may come at once.
         self.gave(slice, time);
-        self.hear(now)?;
         let mut bytes = slice.bytes;
         while !bytes.is_empty() {
             let written = output.try_write(bytes)?;
@@ -157,8 +157,9 @@ impl Acks {
         while self.source.fill()? {
             let taken = self.take_lines();
             self.refused |= taken.is_err();
-            // What was good is kept, and at once: to be killed here must not repeat it.
+            // What was good is kept, and before it is taken: a kill must not repeat it.
             self.store(now)?;
+            self.source.take()?;
             taken?;
         }
         Ok(())
