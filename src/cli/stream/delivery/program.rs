@@ -22,11 +22,24 @@ const NOT_RUN: [i32; 2] = [126, 127];
 /// How often a child is looked at where the system can't tell of its end.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// What a shell does by itself, or not as the program of that name does: all words of
+/// POSIX and of dash and bash that matter at the beginning of a line, but true and false.
+const OF_THE_SHELL: [&str; 58] = [
+    ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "case", "cd", "chdir", "command",
+    "continue", "declare", "dirs", "disown", "echo", "enable", "eval", "exec", "exit", "export",
+    "fc", "fg", "for", "function", "getopts", "hash", "help", "history", "if", "jobs", "kill",
+    "let", "local", "popd", "printf", "pushd", "pwd", "read", "readonly", "return", "select",
+    "set", "shift", "source", "test", "time", "times", "trap", "type", "ulimit", "umask",
+    "unalias", "unset", "until", "wait", "while",
+];
+
 /// A command, to be run again and again.
 #[derive(Clone, Debug)]
 pub struct Program {
     program: OsString,
     arguments: Vec<OsString>,
+    /// The shell that is asked if the program can't be started.
+    shell: Option<Box<Program>>,
     /// What our own environment tells of another record: a handler may consume too.
     inherited: Vec<OsString>,
 }
@@ -61,9 +74,14 @@ impl fmt::Display for How {
 }
 
 impl Program {
-    /// A line for the shell.
+    /// A line for the shell. Where that would only start one program, it is started
+    /// without, as make does: a shell takes as long to start as the program.
     pub fn shell(line: &str) -> Program {
-        Program::new("/bin/sh".into(), vec!["-c".into(), line.into()])
+        let shell = Program::new("/bin/sh".into(), vec!["-c".into(), line.into()]);
+        match plain_words(line).and_then(|words| Program::direct(&words)) {
+            Some(direct) => Program { shell: Some(Box::new(shell)), ..direct },
+            None => shell,
+        }
     }
 
     /// A program and its arguments, as they are; `None` without a program.
@@ -74,7 +92,17 @@ impl Program {
 
     fn new(program: OsString, arguments: Vec<OsString>) -> Program {
         let names = std::env::vars_os().map(|(name, _)| name);
-        Program { program, arguments, inherited: names.filter(|name| is_own(name)).collect() }
+        let inherited = names.filter(|name| is_own(name)).collect();
+        Program { program, arguments, shell: None, inherited }
+    }
+
+    fn start(&self, environment: &Environment) -> io::Result<Child> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).stdin(Stdio::piped());
+        for name in &self.inherited {
+            command.env_remove(name);
+        }
+        command.envs(environment.variables()).spawn()
     }
 
     /// Runs it once with `input`. Meanwhile, `tick` is called when it asks for that: it
@@ -88,21 +116,25 @@ impl Program {
         environment: &Environment,
         tick: &mut dyn FnMut() -> Result<Option<Duration>>,
     ) -> Result<Ending> {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments).stdin(Stdio::piped());
-        for name in &self.inherited {
-            command.env_remove(name);
-        }
-        command.envs(environment.variables());
-        let child = match command.spawn() {
-            Ok(child) => Running::of(child)?,
-            Err(error) => {
+        let child = match (self.start(environment), &self.shell) {
+            (Ok(child), _) => Running::of(child)?,
+            // It says what is wrong, or knows better.
+            (Err(_), Some(shell)) => return shell.run(input, environment, tick),
+            (Err(error), None) => {
                 let program = self.program.display();
                 return Ok(Ending::NotRun(format!("can't run {program}: {error}")));
             }
         };
         Ok(ending(child.finish(input, tick)?))
     }
+}
+
+/// The words of a line in which the shell would find nothing to do but to start a program.
+fn plain_words(line: &str) -> Option<Vec<OsString>> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-./,:+@%".contains(c);
+    let mut words = line.split(' ').filter(|word| !word.is_empty()).peekable();
+    let is_own = words.peek().is_some_and(|word| OF_THE_SHELL.contains(word));
+    (line.chars().all(is_plain) && !is_own).then(|| words.map(OsString::from).collect())
 }
 
 fn ending(status: ExitStatus) -> Ending {
@@ -203,6 +235,25 @@ mod tests {
         assert_eq!(run("exit 3", b""), Ending::Failed(How::Status(3)));
         assert_eq!(run("kill -9 $$", b"x"), Ending::Failed(How::Signal(9)));
         assert!(matches!(run("./nosuch", b"x"), Ending::NotRun(_)));
+    }
+
+    #[test]
+    fn a_shell_is_started_only_where_it_has_something_to_do() {
+        let words = |line| plain_words(line).map(|words| words.join(" ".as_ref()));
+        assert_eq!(words("true"), Some("true".into()));
+        assert_eq!(words(" ./load  -n 5 a:b "), Some("./load -n 5 a:b".into()));
+        for line in ["a; b", "a=1 b", "cat > x", "echo 1", "exit 0", "exec cat", "$x", "a 'b'"] {
+            assert_eq!(words(line), None, "{line}");
+        }
+        for line in
+            ["~/load", "a*", "a\nb", "a\tb", "a b &", "[ a ]", "! a", "{ a", "a # b", "a\\ b"]
+        {
+            assert_eq!(words(line), None, "{line}");
+        }
+        assert!(OF_THE_SHELL.is_sorted());
+        assert_eq!(run("true", b""), Ending::Done);
+        assert_eq!(run("false", b""), Ending::Failed(How::Status(1)));
+        assert!(matches!(run("nosuch-program", b""), Ending::NotRun(why) if why.contains("127")));
     }
 
     #[test]
