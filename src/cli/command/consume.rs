@@ -36,6 +36,7 @@ use crate::model::{GroupName, Offset, Span, Start, Timestamp};
 /// reader; on a socket, what was written counts as handed over. After a crash at most
 /// one commit interval is printed again, and nothing is lost.
 #[derive(Args, Debug)]
+#[command(override_usage = "tapelog consume [OPTIONS] <LOG> [-- <CMD>...]")]
 #[command(after_long_help = "\
 Examples:
   tapelog consume demo                    everything
@@ -267,7 +268,7 @@ impl Consume {
 pub fn run(args: &Consume, session: &Session) -> Result<()> {
     let now = session.now()?;
     let span = args.span(now)?;
-    args.delivery.check()?;
+    args.delivery.check(args.group.as_ref())?;
     let mut printer = args.format.printer(args.filter(now)?)?;
     if args.delivery.hands_over_one_by_one() {
         printer = printer.without_delimiter();

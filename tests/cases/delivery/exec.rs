@@ -204,6 +204,24 @@ fn the_usual_ends_hold() {
 }
 
 #[test]
+fn a_command_stands_behind_two_hyphens_and_so_may_an_odd_log() {
+    let sandbox = g_at_0(2);
+    sandbox.tapelog("consume -g g -- cat -n").prints("     1\tm-000001     1\tm-000002");
+    sandbox.tapelog("consume -g g rm -- cat").fails(status::USAGE, &["rm", "behind --"]);
+    sandbox.tapelog("consume rm").fails(status::USAGE, &["rm"]);
+    sandbox.tapelog("consume -- cat").fails(status::USAGE, &["cat", "--group"]);
+    sandbox.tapelog("consume -g g --exec true -- cat").fails(status::USAGE, &["--exec"]);
+    let odd = |words: &[&str]| {
+        let mut command = sandbox.bare();
+        command.args(words);
+        crate::sandbox::foreground(command)
+    };
+    odd(&["produce", "--", "-x"]).write_stdin("1\n2\n").prints("");
+    odd(&["consume", "-q", "-g", "g", "--", "-x", "cat", "-"]).prints("12");
+    odd(&["consume", "-g", "g", "-o", "0", "--", "-x"]).outcome().ended(status::USAGE);
+}
+
+#[test]
 fn records_before_damage_are_handed_over_before_it_is_told() {
     let sandbox = Sandbox::new();
     sandbox.mk1(10);

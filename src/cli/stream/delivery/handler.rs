@@ -1,6 +1,8 @@
 //! Handing records to a command: a lot at a time, as often as it takes. An exit status
 //! of 0 acknowledges the lot; then the group's checkpoint follows.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, bail};
 
 use super::dead_letters::{DeadLetters, Reason};
@@ -153,10 +155,7 @@ impl Handler {
                     }
                 }
             }
-            signals.rest(self.orders.backoff.pause(attempts))?;
-            if let Some(signal) = signals.caught() {
-                bail!(signal);
-            }
+            pause(self.orders.backoff.pause(attempts), signals, &mut tick)?;
             attempts += 1;
         }
     }
@@ -194,6 +193,25 @@ impl Handler {
         };
         let line = format!("{}: {why}; {place}", self.lot.name());
         Ended { status: Status::HandlerFailed, line: Some(line) }
+    }
+}
+
+/// A pause, with `tick` called meanwhile when it asks for that.
+fn pause(
+    length: Duration,
+    signals: &Signals,
+    tick: &mut dyn FnMut() -> Result<Option<Duration>>,
+) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        let left = length.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return Ok(());
+        }
+        signals.rest(tick()?.map_or(left, |due| due.min(left)))?;
+        if let Some(signal) = signals.caught() {
+            bail!(signal);
+        }
     }
 }
 

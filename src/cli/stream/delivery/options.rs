@@ -61,13 +61,7 @@ pub struct Delivery {
     exec: Option<String>,
 
     /// As --exec, but a program and its arguments, without a shell
-    #[arg(
-        last = true,
-        value_name = "CMD",
-        requires = "group",
-        group = "handler",
-        hide_short_help = true
-    )]
+    #[arg(value_name = "CMD", group = "handler", hide_short_help = true)]
     program: Vec<OsString>,
 
     /// Give the command up to N records at once, each with its delimiter: all or none
@@ -174,11 +168,22 @@ impl FromStr for CommitEvery {
 }
 
 impl Delivery {
-    /// Refuses what contradicts itself.
+    /// Refuses what contradicts itself, or has no `group`.
     ///
     /// # Errors
     /// [`Usage`].
-    pub fn check(&self) -> Result<()> {
+    pub fn check(&self, group: Option<&GroupName>) -> Result<()> {
+        // For the parser LOG may stand behind -- as well, and so a command before it.
+        let behind = std::env::args_os().skip_while(|word| word != "--").skip(1).count();
+        if let Some(first) = self.program.first() {
+            let first = first.display();
+            if self.program.len() > behind {
+                bail!(Usage(format!("unexpected argument '{first}': a command stands behind --")));
+            }
+            if group.is_none() {
+                bail!(Usage(format!("the command '{first}' needs a group: give --group GROUP")));
+            }
+        }
         if self.commit == Commit::Before && self.retry.is_some() {
             bail!(Usage(
                 "--retry and --commit before: what is handed over at most once is not tried again"
