@@ -147,7 +147,7 @@ pub struct Consume {
 
     /// Go on at earliest or latest if the place is gone
     ///
-    /// Go on at earliest or latest if the place is gone, instead of exit 6
+    /// Instead of exit 6.
     #[arg(long, value_name = "WHERE", hide_possible_values = true)]
     out_of_range: Option<Nearest>,
 
@@ -164,8 +164,6 @@ pub struct Consume {
     headers: Vec<String>,
 
     /// Only records whose value matches this regex
-    ///
-    /// Only records whose value matches this regular expression
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
     grep: Option<String>,
 

@@ -28,10 +28,9 @@ use crate::model::GroupName;
 pub struct Delivery {
     /// Commit before hand-over, after it, or manual
     ///
-    /// Move the checkpoint after hand-over, before it, or leave it to commit. After: a
-    /// crash repeats at most one commit interval, and loses nothing. Before: the
-    /// checkpoint is synced first, so that nothing ever comes again, and a crash loses
-    /// what was on its way [default: after]
+    /// After, the default: a crash repeats at most one commit interval, and loses nothing.
+    /// Before: the checkpoint is synced first, so that nothing ever comes again, and a
+    /// crash loses what was on its way. Manual: it is left to commit.
     #[arg(
         long,
         value_name = "WHEN",
@@ -48,15 +47,14 @@ pub struct Delivery {
 
     /// Stand by while another process has the group
     ///
-    /// Stand by while another process has the group, instead of exit 5. Once that has
-    /// ended, however it did, go on from the checkpoint
+    /// Instead of exit 5. Once that one has ended, however it did, this one goes on from
+    /// the checkpoint.
     #[arg(long, requires = "group")]
     wait: bool,
 
     /// Run CMD for each record, given on its stdin
     ///
-    /// Run CMD in a shell for each record, whose bytes are its input; if it ends with 0
-    /// the record is done with
+    /// In a shell. If it ends with 0, the record is done with.
     #[arg(long, value_name = "CMD", requires = "group", group = "handler")]
     exec: Option<String>,
 
@@ -90,8 +88,8 @@ pub struct Delivery {
 
     /// And if it fails for good: stop, skip, or dead-letter [default: stop]
     ///
-    /// And if it fails for good: stop with 8, before the record; skip the record, and end
-    /// with 9; or dead-letter it, which keeps it in another log [default: stop]
+    /// Stop ends with 8, before the record. Skip goes on, and ends with 9. Dead-letter
+    /// keeps the record in another log, and goes on.
     #[arg(
         long,
         value_name = "WHAT",
@@ -113,8 +111,8 @@ pub struct Delivery {
 
     /// Commit what the reader acknowledges on this pipe
     ///
-    /// Commit what the reader of the output acknowledges on this pipe, a file or the
-    /// number of a handle: offsets to go on from, a line each
+    /// The reader of the output writes offsets to go on from, a line each, to this file,
+    /// or into the handle of that number.
     #[arg(
         long,
         value_name = "FILE|FD",
