@@ -29,8 +29,12 @@ pub enum Status {
     OutOfRange = 6,
     /// A record too big.
     TooBig = 7,
+    /// The command that records were handed to failed.
+    HandlerFailed = 8,
     /// Done in part.
     Partly = 9,
+    /// A deadline has passed.
+    Deadline = 11,
 }
 
 /// A command line that can't be meant.

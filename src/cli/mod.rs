@@ -47,7 +47,9 @@ Exit status:
   5  held by another process
   6  an offset is out of range
   7  a record is too big
+  8  a command that got records failed, or they were not acknowledged
   9  done in part
+  11 a deadline has passed
   After SIGINT or SIGTERM what is done is saved, then the signal ends it.
 
 Files:
@@ -63,6 +65,7 @@ Files:
     groups/G.checkpoint  where group G goes on
     groups/G.holder      who consumes it, for people
     groups/G.history     its seeks
+    groups/G.dead        a log: what its command could not handle
     keys/                derived; gc --compact makes its files there
     quarantine/          what recovery and repair took out
     N.tmp                being made; gc removes what a crash left of it
@@ -95,6 +98,7 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, made once")]
 enum Command {
     // In the order of the help: as one meets them. Each line here is the first of the
     // command's own help, which is not read before the command is called.

@@ -110,6 +110,8 @@ pub struct Slice<'a> {
     pub next: Offset,
     /// How many were printed.
     pub printed: u64,
+    /// The offset behind the last one printed; of no meaning if there is none.
+    pub printed_to: Offset,
     /// What was printed.
     pub bytes: &'a [u8],
     /// Where the same bytes lie in a file, if they do.
@@ -135,6 +137,20 @@ impl Printer {
             _ => Source::Records(records),
         };
         Ok(Cutter { printer: self, source, next: piece.from, end: piece.header.next })
+    }
+
+    /// The same, but of a value that is printed alone only its own bytes, with nothing
+    /// behind them.
+    pub fn without_delimiter(mut self) -> Printer {
+        if let Form::Values { key_separator: None, delimiter } = &mut self.form {
+            delimiter.clear();
+        }
+        self
+    }
+
+    /// Whether a record is printed.
+    pub fn wants(&self, record: &RecordView<'_>) -> bool {
+        self.filter.passes(record)
     }
 
     fn prints_lines_as_they_are(&self) -> bool {
@@ -227,11 +243,11 @@ impl<'p> Cutter<'p> {
                 self.next = next;
                 let here = *stored;
                 *stored = here.map(|stored| behind(stored, length));
-                Slice { next, printed: wanted, bytes, stored: here }
+                Slice { next, printed: wanted, printed_to: next, bytes, stored: here }
             }
             Source::Records(records) => {
                 scratch.clear();
-                let (mut seen, mut printed) = (0, 0);
+                let (mut seen, mut printed, mut printed_to) = (0, 0, self.next);
                 while seen < limits.records
                     && printed < limits.printed
                     && scratch.len() < SLICE_BYTES
@@ -249,10 +265,13 @@ impl<'p> Cutter<'p> {
                         break;
                     }
                     seen += 1;
-                    printed += u64::from(self.printer.print_one(&record, scratch));
+                    if self.printer.print_one(&record, scratch) {
+                        printed += 1;
+                        printed_to = record.next;
+                    }
                     self.next = record.next;
                 }
-                Slice { next: self.next, printed, bytes: scratch, stored: None }
+                Slice { next: self.next, printed, printed_to, bytes: scratch, stored: None }
             }
         }
     }

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::failure::{Usage, say};
 use crate::cli::text::when::parse_time;
 use crate::disk::real::RealDisk;
 use crate::log::{Home, Log, Note};
-use crate::model::Timestamp;
+use crate::model::{LogId, Timestamp};
 
 /// Options that every command takes.
 #[derive(Args, Clone, Debug)]
@@ -44,9 +44,13 @@ impl Session {
     /// # Errors
     /// [`Usage`] for an address of another kind.
     pub fn home(&self, log: &LogArgument) -> Result<Home> {
-        let dir = log.local_path()?;
+        Ok(self.home_at(log.local_path()?))
+    }
+
+    /// The home of the log in a directory.
+    pub fn home_at(&self, dir: PathBuf) -> Home {
         let (quiet, told) = (self.quiet, Mutex::new(HashSet::new()));
-        Ok(Home::new(Arc::new(RealDisk), dir, move |note| tell_once(quiet, &told, note)))
+        Home::new(Arc::new(RealDisk), dir, move |note| tell_once(quiet, &told, note))
     }
 
     /// Opens the log.
@@ -90,6 +94,17 @@ fn system_time() -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
+/// A random number for a log that may be made.
+///
+/// # Errors
+/// What the system says.
+pub fn new_log_id() -> Result<LogId> {
+    let mut bits = [0; 8];
+    rustix::rand::getrandom(&mut bits, rustix::rand::GetRandomFlags::empty())
+        .context("can't get a random number")?;
+    Ok(LogId::new(u64::from_le_bytes(bits)))
+}
+
 /// The positional LOG of every command.
 #[derive(Args, Clone, Debug)]
 pub struct LogArgument {
@@ -99,6 +114,11 @@ pub struct LogArgument {
 }
 
 impl LogArgument {
+    /// The LOG that an option names.
+    pub fn named(log: OsString) -> LogArgument {
+        LogArgument { log }
+    }
+
     fn local_path(&self) -> Result<PathBuf> {
         let Some((scheme, _)) = self.log.to_str().and_then(|text| text.split_once("://")) else {
             if self.log.is_empty() {

@@ -29,6 +29,7 @@ const CHECKPOINT: &str = ".checkpoint";
 const HOLDER: &str = ".holder";
 const HISTORY: &str = ".history";
 const KEY_TABLE: &str = ".table";
+const DEAD: &str = ".dead";
 const TEMPORARY: &str = ".tmp";
 /// Twenty digits hold every `u64`, so that names sort as their numbers do.
 const DIGITS: usize = 20;
@@ -91,6 +92,11 @@ pub fn holder(group: &GroupName) -> String {
 /// `billing.history`
 pub fn history(group: &GroupName) -> String {
     format!("{group}{HISTORY}")
+}
+
+/// `billing.dead`, a log
+pub fn dead_letters(group: &GroupName) -> String {
+    format!("{group}{DEAD}")
 }
 
 /// The group in a checkpoint's name; `None` for any other name.

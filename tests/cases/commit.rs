@@ -1,6 +1,6 @@
 //! COMMIT: damaged checkpoints, commits that go back, a position that runs ahead
-//! of the output, two consumers of one group. The half of H047 that needs
-//! `--commit before` waits for it.
+//! of the output, two consumers of one group. The half of H047 that is about
+//! `--commit before` is in delivery/ahead.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;

@@ -11,6 +11,7 @@ mod calls;
 mod command_line;
 mod commit;
 mod compaction;
+mod delivery;
 mod disk;
 mod fsync;
 mod gc;

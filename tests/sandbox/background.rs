@@ -142,20 +142,9 @@ impl Background {
         Duration::from_millis(ticks * 10)
     }
 
-    /// What its open file handles point to, but for those that whoever runs the
-    /// tests has handed down to everybody.
+    /// As [`handles_of`].
     pub fn handles(&self) -> Vec<PathBuf> {
-        let target = |process: &str, number: &OsStr| {
-            fs::read_link(Path::new("/proc").join(process).join("fd").join(number)).ok()
-        };
-        let process = self.id().to_string();
-        let entries = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
-        let numbers = entries.map(|entry| entry.unwrap().file_name());
-        let own = |number: &OsString| {
-            let standard = number.len() == 1 && *number <= *"2";
-            standard || target("self", number) != target(&process, number)
-        };
-        numbers.filter(own).filter_map(|number| target(&process, &number)).collect()
+        handles_of(self.id())
     }
 }
 
@@ -163,6 +152,22 @@ impl Drop for Background {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// What the open file handles of a process point to, but for those that whoever runs the
+/// tests has handed down to everybody.
+pub fn handles_of(process: u32) -> Vec<PathBuf> {
+    let target = |process: &str, number: &OsStr| {
+        fs::read_link(Path::new("/proc").join(process).join("fd").join(number)).ok()
+    };
+    let process = process.to_string();
+    let entries = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    let numbers = entries.map(|entry| entry.unwrap().file_name());
+    let own = |number: &OsString| {
+        let standard = number.len() == 1 && *number <= *"2";
+        standard || target("self", number) != target(&process, number)
+    };
+    numbers.filter(own).filter_map(|number| target(&process, &number)).collect()
 }
 
 /// The most memory that a running process has had, in bytes.

@@ -16,7 +16,9 @@ pub mod status {
     pub const HELD: i32 = 5;
     pub const RANGE: i32 = 6;
     pub const TOO_BIG: i32 = 7;
+    pub const HANDLER: i32 = 8;
     pub const PARTIAL: i32 = 9;
+    pub const DEADLINE: i32 = 11;
 }
 
 /// One statement about one run.

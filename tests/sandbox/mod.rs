@@ -19,7 +19,9 @@ mod trace;
 mod unclosed;
 mod users;
 
-pub use background::{Background, hold_lock, is_locked, peak_memory, stays, wait_until};
+pub use background::{
+    Background, handles_of, hold_lock, is_locked, peak_memory, stays, wait_until,
+};
 pub use expect::{Expect, Outcome, same_bytes, status};
 pub use files::{append_bytes, batch_of, copy_tree, cut, flip, len, open, position_of, tree};
 pub use groups::numbers;
@@ -104,6 +106,18 @@ impl Sandbox {
     /// The same as a plain command, for pipes, users and signals.
     pub fn command(&self, line: &str) -> StdCommand {
         self.command_on(&self.log, line)
+    }
+
+    /// `tapelog consume LOG OPTIONS --exec LINE`, the line as it is.
+    pub fn exec(&self, options: &str, line: &str) -> Command {
+        foreground(self.exec_command(options, line))
+    }
+
+    /// The same as a plain command.
+    pub fn exec_command(&self, options: &str, line: &str) -> StdCommand {
+        let mut command = self.command(&format!("consume {options}"));
+        command.args(["--exec", line]);
+        command
     }
 
     /// The same on another LOG, taken as it stands, relative to the sandbox.

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -24,8 +24,12 @@ pub struct Piped {
 impl Piped {
     /// Starts it; nothing is read before the test asks.
     pub fn start(sandbox: &Sandbox, line: &str) -> Piped {
+        Piped::of(sandbox, sandbox.command(line))
+    }
+
+    /// The same of any command.
+    pub fn of(sandbox: &Sandbox, mut command: Command) -> Piped {
         let err = sandbox.path("piped.err");
-        let mut command = sandbox.command(line);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&err).unwrap());
         let mut child = command.spawn().unwrap();
         let out = child.stdout.take().map(BufReader::new);

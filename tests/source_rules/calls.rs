@@ -83,6 +83,11 @@ fn only_disk_calls_the_system_for_files() {
                 why: "opens its input files, which are no part of a log, and asks their kind",
             },
             Exception {
+                file: "src/cli/stream/delivery/ack_source.rs",
+                calls: &["rustix::fs", "fs::"],
+                why: "opens the pipe that acknowledgements come from",
+            },
+            Exception {
                 file: "src/cli/stream/output.rs",
                 calls: &["rustix::fs", "fs::"],
                 why: "standard output as a file: whether it is a pipe",

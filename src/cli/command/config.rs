@@ -6,10 +6,9 @@ use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
 
-use super::produce::new_id;
 use crate::cli::failure::Usage;
 use crate::cli::listing::{Listing, print_json};
-use crate::cli::session::{LogArgument, Session};
+use crate::cli::session::{LogArgument, Session, new_log_id};
 use crate::cli::text::duration::{parse_duration, show_duration};
 use crate::cli::text::size::{parse_size, show_size};
 use crate::format::batch::MAX_RECORD;
@@ -126,7 +125,7 @@ pub fn run(args: &Config, session: &Session) -> Result<()> {
     // A change that is wrong makes no log.
     change(&mut settings, &args.changes)?;
     let home = session.home(&args.log)?;
-    let mut log = Log::open_or_create(&home, new_id()?, &settings)?;
+    let mut log = Log::open_or_create(&home, new_log_id()?, &settings)?;
     log.change_settings(|settings| change(settings, &args.changes))
 }
 

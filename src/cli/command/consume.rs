@@ -1,6 +1,5 @@
 //! `tapelog consume`: print records.
 
-use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -12,8 +11,9 @@ use crate::cli::group::complete_group;
 use crate::cli::printer::Format;
 use crate::cli::session::{LogArgument, Session};
 use crate::cli::stream::consumption::{Consumption, Until};
+use crate::cli::stream::delivery::handler::Handler;
+use crate::cli::stream::delivery::options::{Delivery, Takers};
 use crate::cli::stream::follow::Follower;
-use crate::cli::stream::hand_over::{CommitInterval, HandOver};
 use crate::cli::stream::jumps::Jumps;
 use crate::cli::stream::output::Output;
 use crate::cli::stream::progress::Progress;
@@ -37,6 +37,7 @@ use crate::model::{GroupName, Offset, Span, Start, Timestamp};
 /// reader; on a socket, what was written counts as handed over. After a crash at most
 /// one commit interval is printed again, and nothing is lost.
 #[derive(Args, Debug)]
+#[command(override_usage = "tapelog consume [OPTIONS] <LOG> [-- <CMD>...]")]
 #[command(after_long_help = "\
 Examples:
   tapelog consume demo                    everything
@@ -47,6 +48,9 @@ Examples:
   tapelog consume demo -F '%o %v\\n'       a template
   tapelog consume demo -K : --grep error  keys and values, of some records
   tapelog consume demo -r -n 1            the newest record
+  tapelog consume demo -g me --exec 'mail -s new me'  a run for each record
+  tapelog consume demo -g me --batch 100 -- ./load  one for each hundred
+  tapelog consume demo -g me --ack-from acks -J | ./work > acks
   head takes more from the pipe than it prints: with -g use -n instead
 
 START:
@@ -80,6 +84,32 @@ Index:
   --key jumps over what holds no such record, by the index of keys: damage
   there is not met. tapelog verify checks every byte. Without a good index,
   and with --skip-damage, all is read.
+
+Commands:
+  The command's input is the record's value and nothing else; with -J, -F,
+  -K or --batch what would have been printed. Its output is ours. Its
+  environment tells of the record:
+  TAPELOG_OFFSET                its offset; the first of a batch
+  TAPELOG_NEXT                  the offset to commit behind it or the batch
+  TAPELOG_COUNT                 how many records it is given
+  TAPELOG_KEY, TAPELOG_TIME     key, and time in ms; not of a batch
+  TAPELOG_HEADER_name           the header of this name; not of a batch
+  TAPELOG_ATTEMPT               1, or more with --retry
+  TAPELOG_GROUP                 the group
+  What an environment can't hold is not set: what has a NUL, and all beyond
+  96 KiB. A batch ends at 4 MiB too.
+  Exit 0 acknowledges. Any other end is a failed attempt, a signal too; but
+  126, 127 and a program that can't be started end consume with 8 at once.
+  After SIGINT or SIGTERM the command that runs may end; a second one does
+  not wait. Dead letters have headers beside their own: tapelog-reason,
+  tapelog-attempts, tapelog-offset, tapelog-group.
+
+Acknowledgements:
+  Make the pipe with mkfifo. Write what -J prints as next: one more than
+  the last offset that is done with. A line counts when it is read; it may
+  not go back, nor beyond what was printed. At the end consume closes its
+  output and waits until all is acknowledged, or the pipe is closed: what
+  is not acknowledged then is told, exit 8, and comes again next time.
 ")]
 pub struct Consume {
     #[command(flatten)]
@@ -121,22 +151,9 @@ pub struct Consume {
     #[arg(long, hide_short_help = true)]
     fail_empty: bool,
 
-    /// after: move the checkpoint after hand-over; manual: leave it to commit
-    #[arg(
-        long,
-        value_name = "WHEN",
-        requires = "group",
-        default_value = "after",
-        hide_possible_values = true,
-        hide_default_value = true
-    )]
-    commit: Commit,
-
-    /// Commit after N records or each DUR [default: whichever is first of 10000, 1s]
-    #[arg(long, value_name = "N|DUR", requires = "group", hide_short_help = true)]
-    commit_every: Option<CommitEvery>,
-
-    /// Go on at earliest or latest if the place is gone, instead of exit 6
+    /// Go on at earliest or latest if the place is gone
+    ///
+    /// Instead of exit 6.
     #[arg(long, value_name = "WHERE", hide_possible_values = true)]
     out_of_range: Option<Nearest>,
 
@@ -152,7 +169,7 @@ pub struct Consume {
     #[arg(short = 'H', long = "header", value_name = "NAME=VALUE", allow_hyphen_values = true)]
     headers: Vec<String>,
 
-    /// Only records whose value matches this regular expression
+    /// Only records whose value matches this regex
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
     grep: Option<String>,
 
@@ -165,13 +182,10 @@ pub struct Consume {
     reverse: bool,
 
     #[command(flatten)]
-    format: Format,
-}
+    delivery: Delivery,
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Commit {
-    After,
-    Manual,
+    #[command(flatten)]
+    format: Format,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -185,24 +199,6 @@ impl Nearest {
         match self {
             Nearest::Earliest => Start::Earliest,
             Nearest::Latest => Start::Latest,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum CommitEvery {
-    Records(u64),
-    Time(Duration),
-}
-
-impl FromStr for CommitEvery {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        match text.parse::<u64>() {
-            Ok(0) => Err("0 is no interval: give a number of records from 1, or a duration".into()),
-            Ok(records) => Ok(CommitEvery::Records(records)),
-            Err(_) => parse_duration(text).map(CommitEvery::Time),
         }
     }
 }
@@ -275,18 +271,6 @@ impl Consume {
         // What is wrong with the log, reading it tells.
         is_of_use.then(|| KeyIndex::open(log).ok()).flatten()
     }
-
-    fn interval(&self) -> CommitInterval {
-        let mut interval = CommitInterval { records: 10_000, time: Duration::from_secs(1) };
-        match self.commit_every {
-            Some(CommitEvery::Records(records)) => interval.records = records,
-            Some(CommitEvery::Time(time)) => {
-                interval = CommitInterval { records: u64::MAX, time };
-            }
-            None => {}
-        }
-        interval
-    }
 }
 
 /// Runs the command.
@@ -296,20 +280,25 @@ impl Consume {
 pub fn run(args: &Consume, session: &Session) -> Result<()> {
     let now = session.now()?;
     let span = args.span(now)?;
+    args.delivery.check(args.group.as_ref())?;
     let filter = args.filter(now)?;
     let keys = filter.keys.clone();
-    let printer = args.format.printer(filter)?;
+    let mut printer = args.format.printer(filter)?;
+    if args.delivery.hands_over_one_by_one() {
+        printer = printer.without_delimiter();
+    }
     let signals = Signals::watch().context("can't watch for signals")?;
     let log = session.open(&args.log)?;
     let follows = args.follow || args.timeout.is_some();
     // Watching begins before reading, so that nothing appended in between is missed.
     let follower = follows.then(|| Follower::of(log.home().clone(), args.timeout)).transpose()?;
-    let (from, hand_over) = begin(args, session, &log, span.from, now)?;
-    let output = Output::standard()?;
+    let (from, consumer) = begin(args, session, &log, span.from, &signals)?;
+    let Takers { hand_over, handler, acks } = args.delivery.takers(consumer, &log, session)?;
+    let output = if handler.is_some() { Output::of_others() } else { Output::standard()? };
     let until = Until::resolve(&log, span.until)?;
     let index = args.key_index(&log);
     let last = if follows { Offset::MAX } else { forward_end(&log) };
-    let shows = !output.is_terminal();
+    let shows = handler.is_none() && !output.is_terminal();
     let mut consumption = Consumption {
         session,
         log: &log,
@@ -319,6 +308,8 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
         output,
         hand_over,
         jumps: None,
+        handler,
+        acks,
         until,
         end: last,
         skip_damage: args.skip_damage,
@@ -345,9 +336,13 @@ pub fn run(args: &Consume, session: &Session) -> Result<()> {
         }
     };
     let (printed, skipped) = (consumption.printed, consumption.skipped);
+    let failed = consumption.handler.as_ref().map_or(0, Handler::skipped);
     consumption.finish(read)?;
     if skipped.places > 0 {
         bail!(passed_damage(skipped));
+    }
+    if failed > 0 {
+        bail!(passed_failures(failed));
     }
     if args.fail_empty && printed == 0 {
         bail!(Ended { status: Status::Missing, line: None });
@@ -367,14 +362,21 @@ fn passed_damage(skipped: Skipped) -> Ended {
     Ended { status: Status::Damage, line: Some(line) }
 }
 
+/// How a run ends that passed records which the command could not handle.
+fn passed_failures(records: u64) -> Ended {
+    let noun = if records == 1 { "record" } else { "records" };
+    let line = format!("skipped {records} {noun} that the command could not handle");
+    Ended { status: Status::Partly, line: Some(line) }
+}
+
 /// Where reading begins, and the group that reads, if there is one.
 fn begin(
     args: &Consume,
     session: &Session,
     log: &Log,
     from: Option<Start>,
-    now: Timestamp,
-) -> Result<(Offset, Option<HandOver>)> {
+    signals: &Signals,
+) -> Result<(Offset, Option<Consumer>)> {
     let chosen = args.out_of_range.map(Nearest::start);
     let Some(group) = &args.group else {
         let start = from.unwrap_or(Start::Earliest);
@@ -399,12 +401,14 @@ fn begin(
              move it with tapelog seek LOG -g {group} --to …"
         )));
     }
-    let claim = Claim {
-        start: from.unwrap_or(Start::Earliest),
-        out_of_range: chosen,
-        commits: args.commit == Commit::After,
-        holder: format!("process {} since {now}", std::process::id()),
+    let claim = || {
+        Ok(Claim {
+            start: from.unwrap_or(Start::Earliest),
+            out_of_range: chosen,
+            commits: args.delivery.commits(),
+            holder: format!("process {} since {}", std::process::id(), session.now()?),
+        })
     };
-    let consumer = Consumer::claim(log, group, &claim, now)?;
-    Ok((consumer.position(), Some(HandOver::new(consumer, args.interval()))))
+    let consumer = args.delivery.claim(log, group, claim, session, signals)?;
+    Ok((consumer.position(), Some(consumer)))
 }

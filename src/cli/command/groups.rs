@@ -10,7 +10,8 @@ use crate::cli::failure::end_with;
 use crate::cli::group::complete_group;
 use crate::cli::listing::{Listing, print_json};
 use crate::cli::session::{LogArgument, Session};
-use crate::cli::text::duration::brief_duration;
+use crate::cli::stream::delivery::drained::wait_until_drained;
+use crate::cli::text::duration::{brief_duration, parse_duration};
 use crate::cli::text::size::human_size;
 use crate::log::{BadGroup, Error, GroupListing, GroupStatus};
 use crate::model::{GroupName, Offset};
@@ -31,6 +32,7 @@ Examples:
   tapelog groups demo                     all groups
   tapelog groups demo -g me -J | jq .lag  a number for monitoring
   tapelog groups demo -g old --delete     let gc forget about old
+  tapelog groups demo -g me --wait-drained --timeout 5m && echo all is read
 
 JSON names:
   group, position, end, lag, lag_ms, holder (or null), held_bytes;
@@ -44,9 +46,17 @@ pub struct Groups {
     #[arg(short, long, value_name = "GROUP", add = complete_group())]
     group: Option<GroupName>,
 
-    /// Delete the group: its checkpoint and its history
+    /// Delete the group: its checkpoint and its history, but no dead letters
     #[arg(long, requires = "group", conflicts_with = "json")]
     delete: bool,
+
+    /// Wait until the group has read everything and committed that, and print nothing
+    #[arg(long, requires = "group", conflicts_with_all = ["delete", "json"])]
+    wait_drained: bool,
+
+    /// Exit with 11 if that takes longer
+    #[arg(long, value_name = "DUR", requires = "wait_drained", value_parser = parse_duration)]
+    timeout: Option<Duration>,
 
     /// Print a line of JSON a group
     #[arg(short = 'J', long)]
@@ -67,12 +77,20 @@ struct Row<'a> {
 /// Runs the command.
 ///
 /// # Errors
-/// [`Error::NoGroup`]; checkpoints that can't be read and damage at the log's end, after
+/// [`Error::NoGroup`]; a deadline; checkpoints that can't be read and damage at the log's end, after
 /// the listing; what [`crate::log::Log::group_listing`] says.
 pub fn run(args: &Groups, session: &Session) -> Result<()> {
     let log = session.open(&args.log)?;
     if let (true, Some(group)) = (args.delete, &args.group) {
-        return Ok(log.delete_group(group)?);
+        log.delete_group(group)?;
+        if log.has_dead_letters(group)? {
+            let dir = log.dead_letters_dir(group);
+            session.note(&format!("kept its dead letters: rm -r {} deletes them", dir.display()));
+        }
+        return Ok(());
+    }
+    if let (true, Some(group)) = (args.wait_drained, &args.group) {
+        return wait_until_drained(&log, group, args.timeout);
     }
     let mut groups = log.group_listing(session.now()?)?;
     if let Some(wanted) = &args.group {

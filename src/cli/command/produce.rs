@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::cli::delimiter::Delimiter;
 use crate::cli::failure::Usage;
-use crate::cli::session::{LogArgument, Session};
+use crate::cli::session::{LogArgument, Session, new_log_id};
 use crate::cli::stream::framing::{BatchLimits, Framer};
 use crate::cli::stream::input::Input;
 use crate::cli::stream::producer::Producer;
@@ -25,7 +25,7 @@ use crate::format::codec::Compression;
 use crate::format::record::push_header;
 use crate::format::settings::Settings;
 use crate::log::{Appender, Log};
-use crate::model::{LogId, Offset};
+use crate::model::Offset;
 
 /// Append records from stdin or files
 ///
@@ -226,7 +226,7 @@ pub fn run(args: &Produce, session: &Session) -> Result<()> {
         let (name, dir) = (input.name(), home.dir().display());
         bail!("can't append {name}: it lies in the directory of the log {dir} itself, which grows");
     }
-    let log = Log::open_or_create(&home, new_id()?, &Settings::default())?;
+    let log = Log::open_or_create(&home, new_log_id()?, &Settings::default())?;
     let mut appender = Appender::open(&log)?;
     appender.cover_keys_beside();
     if let Some(compression) = args.compression {
@@ -251,14 +251,6 @@ pub fn run(args: &Produce, session: &Session) -> Result<()> {
         producer.append_only_new(Unique::of(&log)?);
     }
     producer.run(&inputs)
-}
-
-/// A random number for a log that may be made.
-pub(super) fn new_id() -> Result<LogId> {
-    let mut bits = [0; 8];
-    rustix::rand::getrandom(&mut bits, rustix::rand::GetRandomFlags::empty())
-        .context("can't get a random number")?;
-    Ok(LogId::new(u64::from_le_bytes(bits)))
 }
 
 fn open_inputs(files: &[OsString]) -> Result<Vec<Input>> {

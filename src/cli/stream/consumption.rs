@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
+use super::delivery::acks::Acks;
+use super::delivery::handler::Handler;
 use super::follow::Follower;
 use super::hand_over::HandOver;
 use super::jumps::Jumps;
@@ -85,6 +87,10 @@ pub struct Consumption<'a> {
     pub output: Output,
     /// The group that reads, if one does.
     pub hand_over: Option<HandOver>,
+    /// The command that gets the records instead of the output, if there is one.
+    pub handler: Option<Handler>,
+    /// Who says what of the output is done with, if its reader does.
+    pub acks: Option<Acks>,
     /// How far it is.
     pub progress: Progress,
     /// Where it may jump to, if only some keys are wanted and an index tells.
@@ -130,13 +136,20 @@ impl Consumption<'_> {
                 Until::Open | Until::Time(_) => self.end,
             };
             if reader.next_offset() >= end {
-                return Ok(());
+                break;
             }
             let passed = self.jump(reader)?;
             if reader.next_offset() >= end {
-                return Ok(());
+                break;
             }
-            match reader.read()? {
+            let reading = match reader.read() {
+                Ok(reading) => reading,
+                Err(error) => {
+                    self.hand_over_rest()?;
+                    return Err(error.into());
+                }
+            };
+            match reading {
                 Reading::Records(piece) => {
                     if let Some(jumps) = &mut self.jumps {
                         jumps.read(&piece.header);
@@ -145,7 +158,7 @@ impl Consumption<'_> {
                         self.pass(&passed, &piece.header)?;
                     }
                     if !self.print(&piece, &mut scratch)? {
-                        return Ok(());
+                        break;
                     }
                     last_print = Instant::now();
                 }
@@ -156,6 +169,7 @@ impl Consumption<'_> {
                     *reader = Reader::open(self.log, from)?;
                 }
                 Reading::End => {
+                    self.hand_over_rest()?;
                     let now = self.session.now()?;
                     self.pass_gap(reader, now)?;
                     let Some(follower) = &mut follower else { return Ok(()) };
@@ -168,7 +182,7 @@ impl Consumption<'_> {
                 }
             }
         }
-        Ok(())
+        self.hand_over_rest()
     }
 
     /// Lets the reader jump over what holds nothing wanted; says what a group passes so.
@@ -187,8 +201,12 @@ impl Consumption<'_> {
 
     /// Counts what was jumped over as handed over, as what a filter drops.
     fn pass(&mut self, passed: &Range<Offset>, last: &Header) -> Result<()> {
-        let slice = Slice { next: passed.end, printed: 0, bytes: &[], stored: None };
-        self.give(passed.start, passed.end, last, &slice)
+        if self.handler.is_some() {
+            return self.command_passes(passed.end, last.append_time);
+        }
+        let (next, bytes) = (passed.end, &[][..]);
+        let slice = Slice { next, printed: 0, printed_to: passed.start, bytes, stored: None };
+        self.give(passed.start, next, last, &slice)
     }
 
     /// Lets the group go on behind a gap at the end of the log.
@@ -203,6 +221,9 @@ impl Consumption<'_> {
     /// Prints what is wanted of `piece`; says whether more may be wanted.
     fn print(&mut self, piece: &Piece<'_>, scratch: &mut Vec<u8>) -> Result<bool> {
         let end = self.until.end_in(piece).min(self.end);
+        if self.handler.is_some() {
+            return self.hand_to_command(piece, end);
+        }
         let printer = self.printer.clone();
         let cut = printer.begin(piece);
         let mut cut = cut.with_context(|| format!("offset {} can't be read", piece.from))?;
@@ -228,12 +249,29 @@ impl Consumption<'_> {
         slice: &Slice<'_>,
     ) -> Result<()> {
         let bytes = slice.bytes;
+        if let Some(acks) = &mut self.acks {
+            acks.print(
+                slice,
+                batch.append_time,
+                &mut self.output,
+                &self.signals,
+                self.session.now()?,
+            )?;
+            self.progress.add(bytes.len() as u64);
+            return Ok(());
+        }
         let Some(hand_over) = &mut self.hand_over else {
             self.output.write_stored(bytes, slice.stored, &self.signals)?;
             self.progress.add(bytes.len() as u64);
             return Ok(());
         };
         let now = self.session.now()?;
+        if hand_over.goes_ahead() {
+            hand_over.commit_ahead(next, batch.append_time, now)?;
+            self.output.write_stored(bytes, slice.stored, &self.signals)?;
+            self.progress.add(bytes.len() as u64);
+            return Ok(());
+        }
         hand_over.make_room(next.since(first), &self.output, &self.signals, now)?;
         let begin = self.output.sent();
         let end = begin + bytes.len() as u64;
@@ -315,16 +353,26 @@ impl Consumption<'_> {
     /// Waits for more; false if there is a reason to end.
     fn wait(&mut self, follower: &mut Follower, last_print: Instant) -> Result<bool> {
         let due = self.hand_over.as_ref().and_then(HandOver::until_due);
+        let due = due.or(self.acks.as_ref().and_then(Acks::until_due));
         let deadline = match self.until {
             Until::Time(time) => Some(time.since(self.session.now()?)),
             _ => None,
         };
         let limit = due.into_iter().chain(deadline).min();
-        let goes_on = follower.wait(&self.signals, &self.output, last_print, limit)?;
+        let goes_on = follower.wait(
+            &self.signals,
+            &self.output,
+            self.acks.as_ref().and_then(Acks::handle),
+            last_print,
+            limit,
+        )?;
         if self.output.is_closed() {
             bail!(OutputClosed);
         }
         let now = self.session.now()?;
+        if let Some(acks) = &mut self.acks {
+            acks.hear(now)?;
+        }
         if let Some(hand_over) = &mut self.hand_over {
             hand_over.commit_if_due(&self.output, now)?;
         }
@@ -338,11 +386,12 @@ impl Consumption<'_> {
     pub fn finish(mut self, read: Result<()>) -> Result<()> {
         self.progress.finish();
         let now = self.session.now()?;
-        let committed = match self.hand_over {
-            Some(hand_over) => {
+        let committed = match (self.hand_over, self.acks) {
+            (Some(hand_over), _) => {
                 hand_over.finish(self.log, &self.printer, &self.output, &self.signals, now)
             }
-            None => Ok(()),
+            (_, Some(acks)) => acks.finish(&read, &mut self.output, &self.signals, self.session),
+            (None, None) => Ok(()),
         };
         let signalled = self.signals.caught();
         match read {

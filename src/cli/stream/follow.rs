@@ -44,8 +44,8 @@ impl Follower {
         Ok(Follower { home, directory, watch, idle_limit, next_look: None })
     }
 
-    /// Waits until the log may have grown or `limit` has passed; false once it has
-    /// been idle for too long.
+    /// Waits until the log may have grown, `limit` has passed or `also` has something;
+    /// false once it has been idle for too long.
     ///
     /// # Errors
     /// The signal that came; the log's directory is there no more; what the system says.
@@ -53,6 +53,7 @@ impl Follower {
         &mut self,
         signals: &Signals,
         output: &Output,
+        also: Option<PollFd<'_>>,
         last_print: Instant,
         limit: Option<Duration>,
     ) -> Result<bool> {
@@ -63,7 +64,7 @@ impl Follower {
         let poll = if self.watch.is_some() { WATCHED_INTERVAL } else { POLL_INTERVAL };
         let look = self.next_look.take();
         let limit = [idle_left, limit, Some(poll), look].into_iter().flatten().min();
-        let heard = self.sleep(signals, output, limit)?;
+        let heard = self.sleep(signals, output, also, limit)?;
         if let Some(signal) = signals.caught() {
             bail!(signal);
         }
@@ -77,9 +78,16 @@ impl Follower {
     }
 
     /// Whether a file of the log changed before `limit` had passed.
-    fn sleep(&self, signals: &Signals, output: &Output, limit: Option<Duration>) -> Result<bool> {
+    fn sleep(
+        &self,
+        signals: &Signals,
+        output: &Output,
+        also: Option<PollFd<'_>>,
+        limit: Option<Duration>,
+    ) -> Result<bool> {
         let mut fds = vec![PollFd::from_borrowed_fd(signals.handle(), PollFlags::IN)];
         fds.extend(output.closing());
+        fds.extend(also);
         if let Some(watch) = &self.watch {
             fds.push(PollFd::from_borrowed_fd(watch.handle(), PollFlags::IN));
         }

@@ -7,9 +7,8 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use rustix::event::{PollFd, PollFlags};
 
-use super::output::{Output, wait};
+use super::output::Output;
 use super::signals::Signals;
 use crate::cli::printer::Printer;
 use crate::format::batch::Header;
@@ -44,6 +43,8 @@ pub struct CommitInterval {
 pub struct HandOver {
     consumer: Consumer,
     interval: CommitInterval,
+    /// Whether records are committed before they are handed over.
+    ahead: bool,
     given: VecDeque<Slice>,
     /// Records given since the last commit.
     uncommitted: u64,
@@ -60,11 +61,12 @@ const SHORTEST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
 impl HandOver {
-    /// Follows `consumer`.
-    pub fn new(consumer: Consumer, interval: CommitInterval) -> HandOver {
+    /// Follows `consumer`, or goes ahead of it.
+    pub fn new(consumer: Consumer, interval: CommitInterval, ahead: bool) -> HandOver {
         HandOver {
             consumer,
             interval,
+            ahead,
             given: VecDeque::new(),
             uncommitted: 0,
             last_commit: Instant::now(),
@@ -74,9 +76,10 @@ impl HandOver {
     }
 
     /// How many records the next slice may have: a fraction of the interval, so
-    /// that commits go on while the reader takes what is in the pipe.
+    /// that commits go on while the reader takes what is in the pipe. Those that are
+    /// committed ahead wait for nobody.
     pub fn slice_limit(&self) -> u64 {
-        (self.interval.records / 4).max(1)
+        if self.ahead { self.interval.records } else { (self.interval.records / 4).max(1) }
     }
 
     /// Waits until `records` more may be given without going more than one commit
@@ -98,7 +101,7 @@ impl HandOver {
         self.commit_taken(output, Instant::now(), now)?;
         let mut pause = SHORTEST_PAUSE;
         while !fits(self) && signals.caught().is_none() && !output.is_closed() {
-            rest(signals, pause)?;
+            signals.rest(pause)?;
             pause = (pause * 2).min(LONGEST_PAUSE);
             self.commit_taken(output, Instant::now(), now)?;
         }
@@ -111,8 +114,8 @@ impl HandOver {
         self.give(Slice { first, next, time, batch, begin, end });
     }
 
-    /// Takes note of a gap up to `next` that has nothing behind it: it counts as handed over
-    /// once all before it does. `sent` is the output's count of bytes.
+    /// Takes note of what up to `next` needs no output, a gap for instance: it counts as
+    /// handed over once all before it does. `sent` is the output's count of bytes.
     pub fn passed(&mut self, next: Offset, time: Timestamp, sent: u64) {
         let first = self.given.back().map_or(self.consumer.position(), |slice| slice.next);
         if next > first {
@@ -123,6 +126,19 @@ impl HandOver {
     fn give(&mut self, slice: Slice) {
         self.uncommitted = self.uncommitted.saturating_add(slice.next.since(slice.first));
         self.given.push_back(slice);
+    }
+
+    /// Commits up to `next` before those records are handed over, durably: what a crash
+    /// then keeps from being handed over is never handed over again.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn commit_ahead(&mut self, next: Offset, time: Timestamp, now: Timestamp) -> Result<()> {
+        self.given.clear();
+        self.uncommitted = 0;
+        self.commit(next, time, now)?;
+        self.last_commit = Instant::now();
+        self.sync()
     }
 
     /// Commits if it is due.
@@ -140,6 +156,25 @@ impl HandOver {
             self.sync()?;
         }
         Ok(())
+    }
+
+    /// Commits what was taken, durably, whether it is due or not.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn commit_now(&mut self, output: &Output, now: Timestamp) -> Result<()> {
+        self.commit_taken(output, Instant::now(), now)?;
+        if self.synced { Ok(()) } else { self.sync() }
+    }
+
+    /// Whether records are to be committed before they are handed over.
+    pub fn goes_ahead(&self) -> bool {
+        self.ahead
+    }
+
+    /// The group that reads.
+    pub fn consumer(&self) -> &Consumer {
+        &self.consumer
     }
 
     fn sync(&mut self) -> Result<()> {
@@ -193,8 +228,12 @@ impl HandOver {
         now: Timestamp,
     ) -> Result<()> {
         let mut pause = SHORTEST_PAUSE;
-        while output.taken() < output.sent() && !output.is_closed() && signals.caught().is_none() {
-            rest(signals, pause)?;
+        while !self.ahead
+            && output.taken() < output.sent()
+            && !output.is_closed()
+            && signals.caught().is_none()
+        {
+            signals.rest(pause)?;
             pause = (pause * 2).min(LONGEST_PAUSE);
             self.commit_if_due(output, now)?;
         }
@@ -222,10 +261,4 @@ fn whole_until(log: &Log, printer: &Printer, slice: Slice, bytes: u64) -> Result
         }
         Reading::Records(_) | Reading::End => Ok(slice.first),
     }
-}
-
-/// A pause that a signal cuts short.
-fn rest(signals: &Signals, pause: Duration) -> Result<()> {
-    let mut fds = [PollFd::from_borrowed_fd(signals.handle(), PollFlags::IN)];
-    wait(&mut fds, Some(pause))
 }

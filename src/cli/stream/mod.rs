@@ -3,6 +3,7 @@
 
 pub mod answers;
 pub mod consumption;
+pub mod delivery;
 pub mod follow;
 pub mod framing;
 pub mod gather;

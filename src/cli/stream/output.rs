@@ -81,6 +81,12 @@ impl Output {
         Ok(Output { file, kind, terminal, sent: 0, splices, is_wide: kind != Kind::Pipe })
     }
 
+    /// Standard output where only others write to it: nothing of it is looked at.
+    pub fn of_others() -> Output {
+        let (file, kind) = (rustix::stdio::stdout(), Kind::File);
+        Output { file, kind, terminal: None, sent: 0, splices: false, is_wide: true }
+    }
+
     /// How many bytes were given to the output.
     pub fn sent(&self) -> u64 {
         self.sent
@@ -126,6 +132,38 @@ impl Output {
     /// output was full, what the system says. [`sent`](Self::sent) tells how far it got.
     pub fn write(&mut self, bytes: &[u8], signals: &Signals) -> Result<()> {
         self.write_heeding(bytes, Some(signals))
+    }
+
+    /// Writes some of `bytes`, without waiting; 0 if there is no room.
+    ///
+    /// # Errors
+    /// [`OutputClosed`] if the reader has gone, what the system says.
+    pub fn try_write(&mut self, bytes: &[u8]) -> Result<usize> {
+        match self.write_some(bytes) {
+            Ok(count) => {
+                self.sent += count as u64;
+                Ok(count)
+            }
+            Err(error) if is_not_now(&error) => Ok(0),
+            Err(error) if is_end(&error) => bail!(OutputClosed),
+            Err(error) => Err(error).context(NAME),
+        }
+    }
+
+    /// For polling: reports something when there is room.
+    pub fn room(&self) -> PollFd<'_> {
+        PollFd::new(&self.file, PollFlags::OUT)
+    }
+
+    /// Lets the reader see the end, before this process has one.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn close(&mut self) -> Result<()> {
+        let null = rustix::fs::open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+        rustix::stdio::dup2_stdout(null.context(NAME)?).context(NAME)?;
+        (self.kind, self.terminal) = (Kind::File, None);
+        Ok(())
     }
 
     /// The same of bytes that may lie in a file too: a pipe takes many of them from there.
@@ -269,6 +307,11 @@ fn peer_gone(socket: BorrowedFd<'_>) -> PollFlags {
 /// Whether an error of writing says that the reader has gone.
 fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
+
+/// Whether it may go well later.
+fn is_not_now(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// What stands before errors of writing.

@@ -6,12 +6,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
+use anyhow::Result;
+use rustix::event::{PollFd, PollFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
 use signal_hook::{flag, low_level};
 use thiserror::Error;
+
+use super::output::wait;
 
 /// A signal came; what was to be saved is saved.
 #[derive(Debug, Error)]
@@ -52,6 +57,14 @@ impl Signals {
             0 => None,
             signal => Some(Signalled(i32::try_from(signal).unwrap_or(SIGTERM))),
         }
+    }
+
+    /// A pause that a signal cuts short.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn rest(&self, pause: Duration) -> Result<()> {
+        wait(&mut [PollFd::from_borrowed_fd(self.handle(), PollFlags::IN)], Some(pause))
     }
 
     /// Readable once a signal came.

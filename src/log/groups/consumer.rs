@@ -29,6 +29,7 @@ pub struct Consumer {
     group: GroupName,
     checkpoint: Option<Checkpoint>,
     position: Offset,
+    stored: Timestamp,
     /// Held for as long as this lives.
     _holder: Holder,
 }
@@ -64,6 +65,7 @@ impl Consumer {
             log: log.clone(),
             group: group.clone(),
             position: checkpoint.next(),
+            stored: checkpoint.state().stored,
             checkpoint: claim.commits.then_some(checkpoint),
             _holder: holder,
         })
@@ -74,9 +76,19 @@ impl Consumer {
         &self.group
     }
 
+    /// Whether it moves the checkpoint.
+    pub fn commits(&self) -> bool {
+        self.checkpoint.is_some()
+    }
+
     /// Where the group goes on.
     pub fn position(&self) -> Offset {
         self.position
+    }
+
+    /// When the checkpoint that was found had been stored.
+    pub fn found_stored(&self) -> Timestamp {
+        self.stored
     }
 
     /// Stores `next` as the checkpoint; a power cut may take it back until

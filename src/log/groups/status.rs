@@ -2,6 +2,7 @@
 //! strictly: one checkpoint that can't be read, and nothing is known. Listings show
 //! the other groups all the same.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::checkpoint::{self, COMMIT_PATIENCE, Checkpoint};
@@ -145,6 +146,29 @@ impl Log {
         Ok(checkpoint::read(self, group)?.map(|state| state.next))
     }
 
+    /// Who consumes a group now, in that one's own words; `None` if nobody does.
+    pub fn group_holder(&self, group: &GroupName) -> Option<String> {
+        holder::name(self, group)
+    }
+
+    /// Where the log of a group's dead letters is, unless another was chosen for them.
+    pub fn dead_letters_dir(&self, group: &GroupName) -> PathBuf {
+        self.home.groups_dir().join(file_name::dead_letters(group))
+    }
+
+    /// Whether there is one.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn has_dead_letters(&self, group: &GroupName) -> Result<bool> {
+        self.home.exists(&self.dead_letters_dir(group))
+    }
+
+    /// Where the checkpoints are, for whoever waits for one to change.
+    pub fn groups_dir(&self) -> PathBuf {
+        self.home.groups_dir()
+    }
+
     /// Makes durable which groups there are and what they say now; says from where on
     /// each may read again, whatever a power cut takes back.
     pub(crate) fn settle_groups(&self) -> Result<Vec<GroupPosition>> {
@@ -216,7 +240,8 @@ impl Log {
         })
     }
 
-    /// Deletes a group: its checkpoint and all that belongs to it.
+    /// Deletes a group: its checkpoint and all that belongs to it, but for its dead
+    /// letters, which are records.
     ///
     /// # Errors
     /// [`Error::NoGroup`]; [`Error::Busy`] while it is consumed; what the disk says.
