@@ -51,10 +51,24 @@ impl Log {
     /// # Errors
     /// [`Error::Busy`] if somebody else is long at it; as [`Log::bounds`]; what the disk says.
     pub fn cover_keys(&self) -> Result<Offset> {
+        self.cover_keys_locked(&KeysLock::take(self)?)
+    }
+
+    /// Builds all tables anew, from the records as they are now: for whoever is to rely on
+    /// every entry, and on every key being readable.
+    ///
+    /// # Errors
+    /// As [`Log::cover_keys`]; [`Error::Damage`] where keys can't be read.
+    pub(crate) fn cover_keys_anew(&self) -> Result<()> {
         let lock = KeysLock::take(self)?;
+        remove_tables(self, &lock, |_| true)?;
+        self.cover_keys_locked(&lock).map(drop)
+    }
+
+    fn cover_keys_locked(&self, lock: &KeysLock) -> Result<Offset> {
         let bounds = self.bounds()?;
         let range = bounds.start..bounds.durable;
-        cover(self, &lock, &range, &Sizes::USUAL)?;
+        cover(self, lock, &range, &Sizes::USUAL)?;
         Ok(range.end)
     }
 
