@@ -7,7 +7,7 @@ use super::directory::{KeysLock, Part, discard, list, open_parts, remove, tempor
 use super::scan::KeyScan;
 use super::sorting::sort;
 use super::table::{Merged, Table, TableError};
-use super::writing::{Kept, write_table};
+use super::writing::{Kept, NewTable, write_table};
 use crate::format::batch::Layout;
 use crate::format::body::Body;
 use crate::format::columns;
@@ -228,12 +228,16 @@ fn build(
         while has_room(&entries, scan.reached())
             && scan.step(bare.end, |entry| entries.push(entry))?
         {}
-        let table = first..scan.reached().min(bare.end);
         sort(&mut entries, &mut room);
-        write_table(log, lock, &table, entries.len() as u64, Kept::Perhaps, |writer| {
+        let table = NewTable {
+            range: first..scan.reached().min(bare.end),
+            time: scan.time(),
+            room: entries.len() as u64,
+        };
+        write_table(log, lock, &table, Kept::Perhaps, |writer| {
             entries.iter().try_for_each(|entry| writer.push(entry))
         })?;
-        first = table.end;
+        first = table.range.end;
         while first < bare.end && merge_some(log, lock, &(range.start..first), sizes)? {}
     }
     Ok(())
@@ -268,7 +272,8 @@ fn merge(
     let merged = *first..last.range().end;
     let room = tables.iter().map(|(table, _)| table.len()).sum();
     let kept = if room > sizes.unsynced { Kept::Surely } else { Kept::Perhaps };
-    write_table(log, lock, &merged, room, kept, |writer| {
+    let new = NewTable { range: merged.clone(), time: last.time(), room };
+    write_table(log, lock, &new, kept, |writer| {
         each_entry(log, Some(lock), tables, |entry| match entry.offset >= start {
             true => writer.push(entry),
             false => Ok(()),
