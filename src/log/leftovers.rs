@@ -20,8 +20,9 @@ impl Log {
     /// Removes them; the lock of `groups/` is taken alone.
     pub(crate) fn remove_leftovers(&self, _alone: &GroupsLock) -> Result<()> {
         remove_all(&self.home, &self.home.groups_dir())?;
-        // Whoever makes files there now leaves none behind, or the next gc removes them.
-        self.collect_keys(self.start()?)?;
+        // Whoever makes files there now leaves none behind, or the next gc removes them; and
+        // something else may have that name.
+        let _ = self.collect_keys(self.start()?);
         let (dir, quarantine) = (self.home.dir(), self.home.path(file_name::QUARANTINE));
         let has_some = |dir: &Path| Ok::<_, Error>(!temporaries(&self.home, dir)?.is_empty());
         if !has_some(dir)? && !has_some(&quarantine)? {
