@@ -1,9 +1,13 @@
-//! INDEX, H016 to H018, with keys: whatever becomes of the files that tell where keys
+//! INDEX, H016 to H020, with keys: whatever becomes of the files that tell where keys
 //! are, `get` gives the same answers.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use tapelog::format::key_hash::KeyHash;
+use tapelog::format::key_table::{KeyEntry, NewPage, PAGE_LEN, Page, PageBytes, TableHeader};
+use tapelog::model::{LogId, Offset};
 
 use crate::sandbox::{Expect, Outcome, Random, Sandbox, copy_tree, foreground, status};
 
@@ -74,6 +78,7 @@ fn answers_as_ever(sandbox: &Sandbox, what: &str) {
 fn h016_side_files_may_be_anything_and_get_finds_the_same() {
     let (original, other) = (keyed(), keyed());
     answers_as_ever(&original, "as it was");
+    assert_eq!(tables(&original).len(), 1);
     for side in sides(&original) {
         let good = fs::read(original.log().join(&side)).unwrap();
         let foreign = fs::read(other.log().join(&side)).unwrap_or_default();
@@ -104,6 +109,7 @@ fn h016_side_files_may_be_anything_and_get_finds_the_same() {
 fn h017_old_side_files_put_back_do_not_hide_what_came_later() {
     let sandbox = keyed();
     let old = sandbox.copy();
+    assert_eq!(tables(&old).len(), 1);
     sandbox.produce("-K :", (COUNT - 100..2 * COUNT).map(line).collect::<String>());
     sandbox.produce("-K :", "k5:changed\n");
     sandbox.delete_indexes();
@@ -204,6 +210,52 @@ fn h018_an_index_that_may_not_be_read_stays_and_get_answers() {
         assert!(fs::read(&file).unwrap() == before, "{}", side.display());
     }
     foreground(sandbox.as_nobody("get k900")).prints(value(900));
+}
+
+/// Makes the only table of a log anew, with other entries.
+fn forge(sandbox: &Sandbox, change: impl Fn(&mut KeyEntry)) {
+    let [table] = &tables(sandbox)[..] else { panic!("one table") };
+    let bytes = fs::read(table).unwrap();
+    let mut pages = bytes.chunks_exact(PAGE_LEN).map(|page| PageBytes::try_from(page).unwrap());
+    let header = TableHeader::decode(&pages.next().unwrap(), id(sandbox)).unwrap();
+    let mut forged = header.encode().to_vec();
+    for (page, number) in pages.zip(0..) {
+        let (page, mut new) = (Page::check(&page, &header.of, number).unwrap(), NewPage::default());
+        for mut entry in (0..page.len()).filter_map(|entry| page.entry(entry)) {
+            change(&mut entry);
+            new.push(&entry, &header.of);
+        }
+        new.finish(&header.of, number, &mut forged);
+    }
+    assert!(forged.len() == bytes.len() && forged != bytes);
+    fs::write(table, forged).unwrap();
+}
+
+fn id(sandbox: &Sandbox) -> LogId {
+    let settings = fs::read(sandbox.log().join("log.json")).unwrap();
+    let settings: serde_json::Value = serde_json::from_slice(&settings).unwrap();
+    settings["id"].as_str().unwrap().parse().unwrap()
+}
+
+#[test]
+fn h019_a_table_that_names_another_keys_record_is_not_believed() {
+    // Far away, right beside it, the last one of the table.
+    for lie in [700, 501, COUNT - 1] {
+        let sandbox = keyed();
+        let k500 = KeyHash::of(id(&sandbox), b"k500");
+        forge(&sandbox, |entry| {
+            if entry.hash == k500 {
+                assert_eq!(entry.offset, Offset::new(500));
+                entry.offset = Offset::new(lie);
+            }
+        });
+        sandbox.tapelog("get k500").prints(value(500));
+        sandbox.tapelog("get --all k500").prints(value(500));
+        sandbox.tapelog(&format!("get k500 k{lie}")).prints(value(500) + &value(lie));
+        sandbox.tapelog("consume --key k500").prints(value(500));
+        let mut again = sandbox.tapelog("produce --unique -K : --receipt");
+        again.write_stdin(line(500)).outcome().succeeded().printed("500\n");
+    }
 }
 
 #[test]
