@@ -127,8 +127,14 @@ impl Appender {
             writer.append(&stored, now)
         });
         self.compressed = room;
-        self.uncovered.appended(bodies);
+        self.note_appended(bodies);
         appended
+    }
+
+    /// Says what was appended, as it was before it was compressed, so that a sync sees to
+    /// it that its keys are found.
+    pub(super) fn note_appended(&mut self, bodies: &[Body<'_>]) {
+        self.uncovered.appended(bodies);
     }
 
     /// Makes everything appended before this call durable and says up to where the

@@ -106,7 +106,7 @@ impl Appender {
         let (room, compression) = (self.batch_room(), self.compression);
         let prepare = |numbers| NewRecords::prepare(records, numbers, room, compression);
         let mut new = prepare(numbers)?;
-        self.changing(|writer| {
+        let (at, taken) = self.changing(|writer| {
             writer.expect_end(expected)?;
             let known = lookup.end();
             lookup.advance(writer.end())?;
@@ -125,8 +125,10 @@ impl Appender {
                 true => Appended { base: writer.end(), next: writer.end() },
                 false => writer.append(&new.bodies(), now)?,
             };
-            Ok(UnlessThere { at, new: new.numbers, taken })
-        })
+            Ok((at, taken))
+        })?;
+        self.note_appended(&new.plain_bodies());
+        Ok(UnlessThere { at, new: new.numbers, taken })
     }
 }
 
@@ -174,6 +176,11 @@ impl NewRecords {
     fn bodies(&self) -> Vec<Body<'_>> {
         self.batches.iter().map(NewBatch::body).collect()
     }
+
+    /// As they were before they were compressed.
+    fn plain_bodies(&self) -> Vec<Body<'_>> {
+        self.batches.iter().map(NewBatch::plain).collect()
+    }
 }
 
 impl NewBatch {
@@ -186,11 +193,14 @@ impl NewBatch {
         Ok(NewBatch { layout, records, raw, codec, compressed })
     }
 
+    fn plain(&self) -> Body<'_> {
+        Body::plain(self.layout, self.records, &self.raw)
+    }
+
     fn body(&self) -> Body<'_> {
-        let plain = Body::plain(self.layout, self.records, &self.raw);
         match self.codec {
-            Codec::None => plain,
-            codec => Body { codec, bytes: &self.compressed, ..plain },
+            Codec::None => self.plain(),
+            codec => Body { codec, bytes: &self.compressed, ..self.plain() },
         }
     }
 }
