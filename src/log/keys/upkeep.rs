@@ -44,7 +44,7 @@ impl Sizes {
         entries: 256 << 10,
         most: 32 << 20,
         unsynced: 4 << 20,
-        recent: 1 << 20,
+        recent: 256 << 10,
     };
 }
 
