@@ -227,7 +227,7 @@ fn unique(bench: &Bench) -> Result<Row> {
     ids_log(bench)?;
     let keys = count(bench);
     let lines = bench.size(2_000_000, 100_000);
-    let number = |n: u64| if n % 2 == 0 { keys + n } else { n * (keys / lines) };
+    let number = |n: u64| if n.is_multiple_of(2) { keys + n } else { n * (keys / lines) };
     bench.once("half", |path| write_lines(path, (0..lines).map(number)))?;
     let mut rates = Vec::new();
     for _ in 0..bench.rounds {
