@@ -67,7 +67,7 @@ fn h091_compaction_of_more_keys_than_memory_holds_ends_with_the_newest_of_each()
     let line = |key: u64, version: u64| format!("k{key}:{version}\n");
     for version in 0..3 {
         // All of them; then every second one; then every third one.
-        let some = (0..keys).filter(|key| key % (version + 1) == 0);
+        let some = (0..keys).filter(|key| key.is_multiple_of(version + 1));
         sandbox.produce("-K :", some.map(|key| line(key, version)).collect::<String>());
     }
     sandbox.tapelog("gc --roll").outcome().succeeded();
@@ -91,7 +91,7 @@ fn h091_compaction_of_more_keys_than_memory_holds_ends_with_the_newest_of_each()
         let (key, version): (usize, u64) = (key.parse().unwrap(), version.parse().unwrap());
         assert_eq!(left[key].replace(version), None, "one record of k{key}");
     }
-    let newest = |key: u64| (0..3).rev().find(|version| key % (version + 1) == 0);
+    let newest = |key: u64| (0..3).rev().find(|version| key.is_multiple_of(version + 1));
     assert!((0..keys).all(|key| left[key as usize] == newest(key)));
     sandbox.tapelog("verify").outcome().succeeded().printed("");
 }

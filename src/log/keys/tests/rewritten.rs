@@ -43,7 +43,7 @@ fn rewritten() -> Keyed {
     keyed.keys.truncate(40);
     keyed.tombstones.truncate(40);
     keyed.now = Timestamp::from_millis(NOW.as_millis() + 5);
-    append(&mut keyed, 5, 20);
+    (0..20).for_each(|n| keyed.append(&[Some(100 + n), Some(n % 12)], true));
     let durable = keyed.fixture.log.bounds().unwrap().durable;
     let newest = list(&keyed.fixture.log.home).unwrap().iter().map(|table| table.end).max();
     assert_eq!((durable, newest), (Offset::new(80), Some(Offset::new(80))));
