@@ -11,8 +11,10 @@
 //!         32    8   entries                       6   20   zero
 //!         40    8   homes                        26   22   each entry:
 //!         48    8   pages                               16   hash
-//!         56    4   CRC-32 of bytes 0–55                 6   (offset − first) × 2,
-//!         60        zero to the page's end                   and 1 more for a tombstone
+//!         56    8   append time of the record          6   (offset − first) × 2,
+//!                   before next, in ms                       and 1 more for a tombstone
+//!         64    4   CRC-32 of bytes 0–63
+//!         68        zero to the page's end
 //! ```
 //!
 //! The hash alone names the page where a look-up begins, its *home*: as far into the
@@ -25,7 +27,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::key_hash::KeyHash;
-use crate::model::{LogId, Offset};
+use crate::model::{LogId, Offset, Timestamp};
 
 /// The size of the header and of each page of entries, in bytes.
 pub const PAGE_LEN: usize = 4096;
@@ -37,7 +39,7 @@ pub const PAGE_ENTRIES: usize = (PAGE_LEN - ENTRIES_AT) / ENTRY_LEN;
 pub const MOST_OFFSETS: u64 = 1 << 47;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tapekey1");
-const HEADER_CRC_AT: usize = 56;
+const HEADER_CRC_AT: usize = 64;
 const COUNT_AT: usize = 4;
 const ENTRIES_AT: usize = 26;
 const ENTRY_LEN: usize = 22;
@@ -103,6 +105,9 @@ pub struct TableHeader {
     pub entries: u64,
     /// How many pages of entries follow.
     pub pages: u64,
+    /// When the last record of its range was appended. A log in which that is later was
+    /// rewritten since, from a copy older than the table, and the table is none of its.
+    pub time: Timestamp,
 }
 
 /// What a header page is, if it is not a good one of the log's.
@@ -119,7 +124,8 @@ impl TableHeader {
     pub fn encode(&self) -> PageBytes {
         let of = &self.of;
         let (log, first, next) = (of.log.get(), of.first.get(), of.next.get());
-        let fields = [MAGIC, log, first, next, self.entries, of.homes, self.pages];
+        let time = self.time.as_millis() as u64;
+        let fields = [MAGIC, log, first, next, self.entries, of.homes, self.pages, time];
         let mut page = [0; PAGE_LEN];
         for (place, field) in page.chunks_exact_mut(8).zip(fields) {
             place.copy_from_slice(&field.to_le_bytes());
@@ -137,7 +143,7 @@ impl TableHeader {
         let crc = crc32fast::hash(&page[..HEADER_CRC_AT]);
         let (fields, rest) = page.split_at(HEADER_CRC_AT);
         let is_sealed = rest[..4] == crc.to_le_bytes() && rest[4..].iter().all(|&byte| byte == 0);
-        let [magic, id, first, next, entries, homes, pages] = std::array::from_fn(|field| {
+        let [magic, id, first, next, entries, homes, pages, time] = std::array::from_fn(|field| {
             let mut word = [0; 8];
             word.copy_from_slice(&fields[field * 8..field * 8 + 8]);
             u64::from_le_bytes(word)
@@ -151,8 +157,9 @@ impl TableHeader {
             return Err(NoHeader::Garbage);
         }
         let of = TableOf { log: LogId::new(id), first, next, homes };
+        let time = Timestamp::from_millis(time as i64);
         let ours = id == log.get();
-        ours.then_some(TableHeader { of, entries, pages }).ok_or(NoHeader::OtherLog)
+        ours.then_some(TableHeader { of, entries, pages, time }).ok_or(NoHeader::OtherLog)
     }
 
     /// The size of the file in bytes; `None` if no file is so large.
@@ -312,7 +319,8 @@ mod tests {
 
     #[test]
     fn a_header_counts_only_where_it_was_written() {
-        let header = TableHeader { of: of(2), entries: 200, pages: 3 };
+        let time = Timestamp::from_millis(-5);
+        let header = TableHeader { of: of(2), entries: 200, pages: 3, time };
         let page = header.encode();
         assert_eq!(TableHeader::decode(&page, LOG), Ok(header));
         assert_eq!(TableHeader::decode(&page, LogId::new(4)), Err(NoHeader::OtherLog));

@@ -158,7 +158,16 @@ impl Reader {
     /// [`Error::Damage`] where safe records are missing or wrong; [`Error::OutOfRange`]
     /// where gc overtook this reader; what the disk says.
     pub fn read(&mut self) -> Result<Reading<'_>> {
+        self.read_before(Offset::MAX)
+    }
+
+    /// The same, but gaps are passed no further than to `end`, which then counts as the end
+    /// of the log.
+    pub(super) fn read_before(&mut self, end: Offset) -> Result<Reading<'_>> {
         loop {
+            if self.next_offset() >= end {
+                return Ok(Reading::End);
+            }
             match self.advance() {
                 Ok(Advanced::Records) => break,
                 Ok(Advanced::Again) => {}

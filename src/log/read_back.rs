@@ -82,7 +82,7 @@ impl BackReader {
         };
         let mut batches = Vec::new();
         while reader.next_offset() < end {
-            match reader.read()? {
+            match reader.read_before(end)? {
                 Reading::Records(piece) if piece.from < end => {
                     batches.push((piece.header, piece.body.to_vec()));
                 }

@@ -10,7 +10,7 @@ use tapelog::format::batch::{Codec, Header, Layout};
 use tapelog::format::codec;
 use tapelog::format::key_table::{TableHeader, TableOf};
 use tapelog::format::slots::SLOT_LEN;
-use tapelog::model::{LogId, Offset, Position};
+use tapelog::model::{LogId, Offset, Position, Timestamp};
 use tapelog::segment::{SegmentReader, Step};
 
 const ID: LogId = LogId::new(0x0123_4567_89AB_CDEF);
@@ -53,7 +53,8 @@ pub fn of(name: &str) -> Vec<Vec<u8>> {
 fn header_of_keys() -> Vec<u8> {
     let (first, next) = (Offset::new(400), Offset::new(1 << 20));
     let of = TableOf::with_room(LogId::new(7), first, next, 300);
-    TableHeader { of, entries: 300, pages: 3 }.encode()[..60].to_vec()
+    TableHeader { of, entries: 300, pages: 3, time: Timestamp::from_millis(7) }.encode()[..68]
+        .to_vec()
 }
 
 fn texts(texts: &[impl AsRef<[u8]>]) -> Vec<Vec<u8>> {

@@ -2,7 +2,7 @@
 //! one. Offsets stay as they were, so that gaps are left; nothing else changes.
 //!
 //! ```text
-//! groups settled ── end settled ── dead records found ── per segment, oldest first:
+//! groups settled ── end settled ── keys read anew ── dead records found ── per segment, oldest first:
 //!     keys/ locked ── written anew there ── synced and read back
 //!         ── append lock: row forgotten ── put in place ── index and table made anew
 //! ```
@@ -131,6 +131,9 @@ impl Log {
         let plan = self.candidates(terms, groups)?;
         if plan.fates.iter().any(|fate| fate.outcome == Outcome::Clean) {
             Appender::open(self)?.settle_end()?;
+            // A record goes on the word of the index alone: it has to speak of what is there,
+            // and all of that has to be readable.
+            self.cover_keys_anew()?;
         }
         let mut compact = |facts: &_, dead: &_| self.compact_segment(facts, dead, watch);
         // Derived: if this fails, the next run finds them dead once more, and gone.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::directory::{KeysLock, Part, open_parts};
 use super::table::Table;
 use super::upkeep::{each_entry, unless_garbage};
-use super::writing::{Kept, write_table};
+use super::writing::{Kept, NewTable, write_table};
 use crate::format::key_hash::KeyHash;
 use crate::format::key_table::KeyEntry;
 use crate::log::Log;
@@ -133,7 +133,8 @@ impl Log {
             if forgotten == 0 {
                 continue;
             }
-            write_table(self, lock, &table.range(), live, Kept::Surely, |writer| {
+            let thinner = NewTable { range: table.range(), time: table.time(), room: live };
+            write_table(self, lock, &thinner, Kept::Surely, |writer| {
                 each_entry(self, Some(lock), &[(table, *from)], |entry| {
                     if dead.contains(entry.offset) { Ok(()) } else { writer.push(entry) }
                 })

@@ -12,6 +12,7 @@ use crate::disk::{DiskLock, Entry, LockMode};
 use crate::format::file_name;
 use crate::log::error::{Error, Result};
 use crate::log::files::lock::wait_for;
+use crate::log::find::locate;
 use crate::log::home::Home;
 use crate::log::{Log, Note};
 use crate::model::Offset;
@@ -128,7 +129,9 @@ impl Part {
     }
 }
 
-/// The parts of `range`, the oldest first, and of what is durable behind it. A table that is garbage is removed, by who has the lock or if it can be had at once.
+/// The parts of `range`, the oldest first, and of what is durable behind it. A table that
+/// is garbage, or that speaks of other records than the log has, is removed, by who has
+/// the lock or if it can be had at once.
 pub(crate) fn open_parts(
     log: &Log,
     range: &Range<Offset>,
@@ -170,7 +173,36 @@ pub(crate) fn open_parts(
                 }
             }
         }
-        return Ok(parts);
+        match newest_table(&parts) {
+            Some(newest) if !fits(log, newest)? => {
+                discard(log, &newest.range(), &TableError::Rewritten, lock);
+                useless.push(newest.range());
+            }
+            // Those beneath it fit too: whoever made it saw to that.
+            _ => return Ok(parts),
+        }
+    }
+}
+
+fn newest_table(parts: &[Part]) -> Option<&Table> {
+    parts.iter().rev().find_map(|part| match part {
+        Part::Table(table, _) => Some(table.as_ref()),
+        Part::Bare(_) | Part::Unread(_) => None,
+    })
+}
+
+/// Whether `table` can be of the records that the log has: not if the last one of its
+/// range was appended later than the table knows. An older copy of the segments was put
+/// back then, and others were appended; no other way to change them makes a time later.
+///
+/// # Errors
+/// What the disk says.
+pub(crate) fn fits(log: &Log, table: &Table) -> Result<bool> {
+    match locate::append_time(log, table.range().end.back(1)) {
+        Ok(found) => Ok(found.is_none_or(|found| found <= table.time())),
+        // gc went by; of damage those are told who read the records.
+        Err(Error::OutOfRange(_) | Error::Damage(_)) => Ok(true),
+        Err(error) => Err(error),
     }
 }
 
@@ -207,7 +239,7 @@ pub(crate) fn discard(
             unreadable(path);
             return false;
         }
-        TableError::NoTable | TableError::Garbage(_) => {}
+        TableError::NoTable | TableError::Rewritten | TableError::Garbage(_) => {}
     }
     let taken = if lock.is_none() { KeysLock::try_take(log) } else { None };
     match lock.or(taken.as_ref()).map(|lock| remove(&log.home, &path, lock)) {

@@ -56,8 +56,6 @@ pub struct KeyIndex {
     recent: Recent,
     /// The log start when it was opened or last advanced.
     start: Offset,
-    /// When `recent` has grown to this, tables are looked for that cover some of it.
-    patience: usize,
     sizes: Sizes,
 }
 
@@ -86,8 +84,7 @@ impl KeyIndex {
         }
         let parts = parts_of(log, &bounds, &sizes)?;
         let recent = Recent::beginning_at(bounds.start);
-        let (log, patience) = (log.clone(), sizes.recent);
-        let mut index = KeyIndex { log, parts, recent, start: bounds.start, patience, sizes };
+        let mut index = KeyIndex { log: log.clone(), parts, recent, start: bounds.start, sizes };
         let covered = index.cut_bare_end().unwrap_or(bounds.durable.max(bounds.start));
         index.recent = Recent::beginning_at(covered);
         index.advance(bounds.end)?;
@@ -138,7 +135,7 @@ impl KeyIndex {
                 break;
             }
             self.recent.reach(scan.reached().min(end));
-            if self.recent.len() >= self.patience {
+            if self.recent.len() >= self.sizes.recent {
                 self.bound_recent()?;
             }
         }
@@ -157,11 +154,10 @@ impl KeyIndex {
             self.parts.push(Part::Bare(covered..begin));
         }
         self.recent.forget_before(begin);
-        if self.recent.len() >= self.sizes.recent {
+        if self.recent.len() > self.sizes.recent / 2 {
             self.parts.push(Part::Bare(self.recent.start()..self.recent.end()));
             self.recent = Recent::beginning_at(self.recent.end());
         }
-        self.patience = self.sizes.recent.max(2 * self.recent.len());
         Ok(())
     }
 

@@ -1,18 +1,21 @@
 //! The keys of the newest records, in memory.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use crate::format::key_hash::KeyHash;
 use crate::model::Offset;
 
-/// No older record of the key is here.
+/// No record.
 const NONE: u32 = u32::MAX;
 
-/// The offsets of the records in a range of offsets, by their keys' hashes.
+/// The offsets of the records in a range of offsets, by their keys' hashes. Takes some
+/// forty bytes a record.
 #[derive(Debug)]
 pub(super) struct Recent {
-    newest: HashMap<KeyHash, u32, BuildHasherDefault<AsIs>>,
+    /// The newest record of each hash, by number, in the slot that the hash names or the
+    /// next free one; a power of two, and at most half of them are taken. A map of hashes
+    /// would hold each of them a second time.
+    slots: Vec<u32>,
+    /// How many of them are taken.
+    taken: usize,
     records: Vec<Noted>,
     start: Offset,
     end: Offset,
@@ -26,28 +29,10 @@ struct Noted {
     older: u32,
 }
 
-/// A hash of a key is one already.
-#[derive(Clone, Copy, Debug, Default)]
-struct AsIs(u64);
-
-impl Hasher for AsIs {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.0 = self.0.rotate_left(8) ^ u64::from(byte));
-    }
-
-    fn write_u128(&mut self, hash: u128) {
-        self.0 = hash as u64;
-    }
-}
-
 impl Recent {
     /// None yet, of a range that begins at `start`.
     pub(super) fn beginning_at(start: Offset) -> Recent {
-        Recent { newest: HashMap::default(), records: Vec::new(), start, end: start }
+        Recent { slots: vec![NONE; 2], taken: 0, records: Vec::new(), start, end: start }
     }
 
     /// The start of the range.
@@ -67,9 +52,12 @@ impl Recent {
 
     /// Adds a record. Offsets grow.
     pub(super) fn add(&mut self, hash: KeyHash, offset: Offset) {
-        let number = u32::try_from(self.records.len()).unwrap_or(NONE);
-        let older = self.newest.insert(hash, number).unwrap_or(NONE);
-        self.records.push(Noted { hash, offset, older });
+        self.records.push(Noted { hash, offset, older: NONE });
+        if self.taken * 2 >= self.slots.len() {
+            self.assign_slots(self.slots.len() * 2);
+        } else {
+            self.assign_slot(self.records.len() - 1);
+        }
     }
 
     /// Says that the range reaches to `end`.
@@ -79,10 +67,41 @@ impl Recent {
 
     /// Lets the range begin at `start`.
     pub(super) fn forget_before(&mut self, start: Offset) {
-        let old = std::mem::replace(self, Recent::beginning_at(start));
-        let kept = old.records.iter().filter(|record| record.offset >= start);
-        kept.for_each(|record| self.add(record.hash, record.offset));
-        self.reach(old.end);
+        let gone = self.records.partition_point(|record| record.offset < start);
+        self.records.drain(..gone);
+        self.start = start;
+        self.end = self.end.max(start);
+        self.assign_slots(self.slots.len());
+    }
+
+    /// Spreads all records over so many slots.
+    fn assign_slots(&mut self, count: usize) {
+        self.slots.clear();
+        self.slots.resize(count, NONE);
+        self.taken = 0;
+        (0..self.records.len()).for_each(|number| self.assign_slot(number));
+    }
+
+    /// Gives record `number`, the newest, its slot, which an older one of its hash may have.
+    fn assign_slot(&mut self, number: usize) {
+        let slot = self.slot_of(self.records[number].hash);
+        let older = std::mem::replace(&mut self.slots[slot], number as u32);
+        self.records[number].older = older;
+        self.taken += usize::from(older == NONE);
+    }
+
+    /// The slot of `hash`, or the free one that it would get.
+    fn slot_of(&self, hash: KeyHash) -> usize {
+        let last = self.slots.len() - 1;
+        let mut slot = hash.get() as usize & last;
+        while self.record(self.slots[slot]).is_some_and(|record| record.hash != hash) {
+            slot = (slot + 1) & last;
+        }
+        slot
+    }
+
+    fn record(&self, number: u32) -> Option<&Noted> {
+        self.records.get(number as usize)
     }
 
     /// The newest record of a key.
@@ -104,9 +123,8 @@ impl Recent {
     }
 
     fn back_from(&self, hash: KeyHash) -> impl Iterator<Item = Offset> {
-        let record = |number: u32| self.records.get(number as usize);
-        let newest = self.newest.get(&hash).and_then(|&number| record(number));
-        let older = move |noted: &&Noted| record(noted.older);
+        let newest = self.record(self.slots[self.slot_of(hash)]);
+        let older = move |noted: &&Noted| self.record(noted.older);
         std::iter::successors(newest, older).map(|noted| noted.offset)
     }
 }
@@ -137,5 +155,21 @@ mod tests {
         recent.forget_before(Offset::new(7));
         assert_eq!((recent.newest(b), from(&recent, 0)), (None, vec![7, 9]));
         assert_eq!((recent.start().get(), recent.end().get(), recent.len()), (7, 12, 2));
+    }
+
+    #[test]
+    fn hashes_that_name_one_slot_are_told_apart() {
+        let mut recent = Recent::beginning_at(Offset::ZERO);
+        // Many end in the same bits.
+        let hash = |number: u64| KeyHash::new(u128::from(number % 300) << (number % 3 * 40));
+        (0..2000).for_each(|number| recent.add(hash(number), Offset::new(number)));
+        for start in [0, 1100, 1999, 2000] {
+            recent.forget_before(Offset::new(start));
+            for key in (0..300).map(hash) {
+                let of_key = (start..2000).filter(|&number| hash(number) == key).map(Offset::new);
+                let found = recent.all_from(key, Offset::ZERO);
+                assert_eq!(found, of_key.collect::<Vec<_>>(), "from {start} on");
+            }
+        }
     }
 }

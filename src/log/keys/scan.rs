@@ -11,7 +11,7 @@ use crate::log::error::{Error, OutOfRange, Result};
 use crate::log::find::locate;
 use crate::log::find::table::SegmentTable;
 use crate::log::find::tail::{missing_segment, next_segment};
-use crate::model::{Offset, Position};
+use crate::model::{Offset, Position, Timestamp};
 use crate::segment::{Bad, SegmentReader, Step};
 
 /// Reads the keys of a log's records in order, batch after batch.
@@ -21,6 +21,8 @@ pub(crate) struct KeyScan {
     /// None before a segment that is not made yet, where nothing is to be read.
     reader: Option<SegmentReader>,
     from: Offset,
+    /// The append time of the last batch read.
+    time: Timestamp,
     inflated: Vec<u8>,
 }
 
@@ -28,12 +30,19 @@ impl KeyScan {
     /// Reads the keys of `log` from `from` on.
     pub(crate) fn open(log: &Log, from: Offset) -> Result<KeyScan> {
         let reader = locate::reader_at(log, &mut SegmentTable::load(log)?, from)?;
-        Ok(KeyScan { log: log.clone(), reader, from, inflated: Vec::new() })
+        let (time, inflated) = (Timestamp::from_millis(i64::MIN), Vec::new());
+        Ok(KeyScan { log: log.clone(), reader, from, time, inflated })
     }
 
     /// All before it was read.
     pub(crate) fn reached(&self) -> Offset {
         self.reader.as_ref().map_or(self.from, |reader| reader.next_offset().max(self.from))
+    }
+
+    /// When the last record before [`reached`](Self::reached) was appended; the earliest
+    /// moment before anything was read.
+    pub(crate) fn time(&self) -> Timestamp {
+        self.time
     }
 
     /// Reads the next batch, if it begins before `to`, which must lie in the log, and
@@ -46,7 +55,8 @@ impl KeyScan {
         let path = self.log.home.segment_path(reader.segment());
         let has_no_keys = |layout: &Layout| *layout != Layout::Columns;
         let passed = reader.skip_if(|header| has_no_keys(&header.layout));
-        if passed.map_err(Error::io("read", &path))?.is_some() {
+        if let Some(header) = passed.map_err(Error::io("read", &path))? {
+            self.time = header.append_time;
             return Ok(true);
         }
         let (header, position, stored) = match reader.step().map_err(Error::io("read", &path))? {
@@ -54,6 +64,7 @@ impl KeyScan {
             Step::Bad(bad) => return Err(Error::bad(path, &bad)),
             Step::End => return self.enter_next().map(|()| true),
         };
+        self.time = header.append_time;
         let wanted = |offset| self.from <= offset && offset < to;
         let mut read = || {
             let body = match header.codec {

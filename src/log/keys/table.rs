@@ -16,7 +16,7 @@ use crate::format::key_table::{
     KeyEntry, NoHeader, PAGE_LEN, Page, PageBytes, TableHeader, TableOf, page_at,
 };
 use crate::log::home::Home;
-use crate::model::{LogId, Offset};
+use crate::model::{LogId, Offset, Timestamp};
 
 /// What is read at once by whoever reads all of a table.
 const CHUNK_PAGES: usize = 16;
@@ -33,6 +33,9 @@ pub(crate) enum TableError {
     /// Its header is no good, or does not fit its name or its length.
     #[error("it is no table of the key index")]
     NoTable,
+    /// The log has other records by now than those that it speaks of.
+    #[error("the log was rewritten beneath it")]
+    Rewritten,
     /// A page is no good.
     #[error("page {0} is garbage")]
     Garbage(u64),
@@ -105,6 +108,11 @@ impl Table {
     /// The offsets whose keys it has.
     pub(crate) fn range(&self) -> Range<Offset> {
         self.header.of.first..self.header.of.next
+    }
+
+    /// When the last record of its range was appended.
+    pub(crate) fn time(&self) -> Timestamp {
+        self.header.time
     }
 
     /// Whether it was found to be of no use.

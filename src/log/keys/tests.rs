@@ -1,6 +1,7 @@
 //! The index as a whole, on a simulated disk: whatever became of its tables, it answers
 //! as a plain list of the records would.
 
+mod rewritten;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -29,11 +30,13 @@ struct Keyed {
     fixture: Fixture,
     keys: Vec<Option<u8>>,
     tombstones: Vec<bool>,
+    /// When the next record is appended.
+    now: Timestamp,
 }
 
 impl Keyed {
     fn new() -> Keyed {
-        Keyed { fixture: fixture(700), keys: Vec::new(), tombstones: Vec::new() }
+        Keyed { fixture: fixture(700), keys: Vec::new(), tombstones: Vec::new(), now: NOW }
     }
 
     /// Appends a record for each key, all of one batch; those of odd keys and offsets have
@@ -63,7 +66,7 @@ impl Keyed {
         if self.keys.len().is_multiple_of(3) {
             appender.compress(Compression::Lz4);
         }
-        appender.append(&Body::plain(layout, keys.len() as u32, &bytes), NOW).unwrap();
+        appender.append(&Body::plain(layout, keys.len() as u32, &bytes), self.now).unwrap();
         if sync {
             appender.sync().unwrap();
         }

@@ -7,7 +7,7 @@ use super::directory::{KeysLock, Part, discard, list, open_parts, remove, tempor
 use super::scan::KeyScan;
 use super::sorting::Sorter;
 use super::table::{Merged, Table, TableError};
-use super::writing::{Kept, write_table};
+use super::writing::{Kept, NewTable, write_table};
 use crate::format::file_name;
 use crate::format::key_table::{KeyEntry, MOST_OFFSETS};
 use crate::log::Log;
@@ -41,7 +41,7 @@ impl Sizes {
         entries: 128 << 10,
         most: 32 << 20,
         unsynced: 4 << 20,
-        recent: 1 << 20,
+        recent: 256 << 10,
     };
 }
 
@@ -51,10 +51,24 @@ impl Log {
     /// # Errors
     /// [`Error::Busy`] if somebody else is long at it; as [`Log::bounds`]; what the disk says.
     pub fn cover_keys(&self) -> Result<Offset> {
+        self.cover_keys_locked(&KeysLock::take(self)?)
+    }
+
+    /// Builds all tables anew, from the records as they are now: for whoever is to rely on
+    /// every entry, and on every key being readable.
+    ///
+    /// # Errors
+    /// As [`Log::cover_keys`]; [`Error::Damage`] where keys can't be read.
+    pub(crate) fn cover_keys_anew(&self) -> Result<()> {
         let lock = KeysLock::take(self)?;
+        remove_tables(self, &lock, |_| true)?;
+        self.cover_keys_locked(&lock).map(drop)
+    }
+
+    fn cover_keys_locked(&self, lock: &KeysLock) -> Result<Offset> {
         let bounds = self.bounds()?;
         let range = bounds.start..bounds.durable;
-        cover(self, &lock, &range, &Sizes::USUAL)?;
+        cover(self, lock, &range, &Sizes::USUAL)?;
         Ok(range.end)
     }
 
@@ -70,6 +84,17 @@ impl Log {
             remove(&self.home, &path, &lock)?;
         }
         remove_tables(self, &lock, is_old)
+    }
+
+    /// Removes the tables that reach beyond `end`, where the log was found to end: other
+    /// records are to be there.
+    pub(crate) fn forget_keys_beyond(&self, end: Offset) -> Result<()> {
+        let is_beyond = |table: &Range<Offset>| table.end > end;
+        let Some(lock) = list(&self.home)?.iter().any(is_beyond).then(|| KeysLock::try_take(self))
+        else {
+            return Ok(());
+        };
+        lock.map_or(Ok(()), |lock| remove_tables(self, &lock, is_beyond))
     }
 
     /// Removes the tables that have keys of the offsets in `ranges`, whose records are
@@ -179,11 +204,15 @@ fn build(
         while has_room(&entries, scan.reached())
             && scan.step(bare.end, |entry| entries.push(&entry))?
         {}
-        let table = first..scan.reached().min(bare.end);
-        write_table(log, lock, &table, entries.len() as u64, Kept::Perhaps, |writer| {
+        let table = NewTable {
+            range: first..scan.reached().min(bare.end),
+            time: scan.time(),
+            room: entries.len() as u64,
+        };
+        write_table(log, lock, &table, Kept::Perhaps, |writer| {
             entries.drain(|entry| writer.push(&entry))
         })?;
-        first = table.end;
+        first = table.range.end;
         while first < bare.end && merge_some(log, lock, &(range.start..first), sizes)? {}
     }
     Ok(())
@@ -218,7 +247,8 @@ fn merge(
     let merged = *first..last.range().end;
     let room = tables.iter().map(|(table, _)| table.len()).sum();
     let kept = if room > sizes.unsynced { Kept::Surely } else { Kept::Perhaps };
-    write_table(log, lock, &merged, room, kept, |writer| {
+    let new = NewTable { range: merged.clone(), time: last.time(), room };
+    write_table(log, lock, &new, kept, |writer| {
         each_entry(log, Some(lock), tables, |entry| match entry.offset >= start {
             true => writer.push(entry),
             false => Ok(()),

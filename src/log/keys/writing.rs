@@ -13,7 +13,7 @@ use crate::format::key_table::{KeyEntry, NewPage, PAGE_LEN, TableHeader, TableOf
 use crate::log::Log;
 use crate::log::error::{Error, Result};
 use crate::log::files::whole_file;
-use crate::model::Offset;
+use crate::model::{Offset, Timestamp};
 
 /// What is written at once.
 const CHUNK_LEN: usize = 64 * PAGE_LEN;
@@ -23,6 +23,7 @@ pub(crate) struct TableWriter<'a> {
     path: &'a Path,
     file: &'a dyn DiskFile,
     of: TableOf,
+    time: Timestamp,
     page: NewPage,
     /// The number of `page`.
     number: u64,
@@ -62,7 +63,8 @@ impl TableWriter<'_> {
             self.end_page()?;
         }
         self.write_pages()?;
-        let header = TableHeader { of: self.of, entries: self.entries, pages: self.number };
+        let (of, time) = (self.of, self.time);
+        let header = TableHeader { of, entries: self.entries, pages: self.number, time };
         let page = header.encode();
         write_all(self.file, &[&page], 0).map_err(Error::io("write", self.path))
     }
@@ -77,24 +79,35 @@ pub(crate) enum Kept {
     Surely,
 }
 
-/// Makes the table of `range`, with what `fill` puts into it: about `room` entries. One
-/// of the same name is replaced.
+/// A table that is to be made.
+#[derive(Clone, Debug)]
+pub(crate) struct NewTable {
+    /// The offsets whose keys it has.
+    pub range: Range<Offset>,
+    /// When the last record of the range was appended.
+    pub time: Timestamp,
+    /// About how many entries it will have.
+    pub room: u64,
+}
+
+/// Makes the table `new`, with what `fill` puts into it. One of the same name is replaced.
 pub(crate) fn write_table(
     log: &Log,
     _lock: &KeysLock,
-    range: &Range<Offset>,
-    room: u64,
+    new: &NewTable,
     kept: Kept,
     fill: impl FnOnce(&mut TableWriter<'_>) -> Result<()>,
 ) -> Result<()> {
     let (disk, dir) = (log.home.disk(), log.home.path(file_name::KEYS));
+    let NewTable { range, time, room } = new;
     let path = dir.join(file_name::key_table(range));
     let made = whole_file::create_temporary(disk, &dir);
     let (temporary, file) = made.map_err(Error::io("create a file in", &dir))?;
     let mut writer = TableWriter {
         path: &temporary,
         file: file.as_ref(),
-        of: TableOf::with_room(log.id, range.start, range.end, room),
+        of: TableOf::with_room(log.id, range.start, range.end, *room),
+        time: *time,
         page: NewPage::default(),
         number: 0,
         entries: 0,

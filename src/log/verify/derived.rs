@@ -60,7 +60,11 @@ pub(crate) fn of_key_tables(log: &Log) -> Vec<Finding> {
         let table = Table::open(&log.home, &dir, log.id, range)?;
         let mut entries = table.entries();
         while entries.next()?.is_some() {}
-        Ok(())
+        match directory::fits(log, &table) {
+            Ok(false) => Err(TableError::Rewritten),
+            // What can't be read is told of the segments.
+            _ => Ok(()),
+        }
     };
     let tell = |range: &Range<Offset>| match check(range) {
         Err(error @ TableError::Io(_)) if error.is_not_found() => None,

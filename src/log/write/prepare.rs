@@ -100,6 +100,8 @@ fn settle(
         end => end,
     };
     mend(log, end.as_mut(), segment, tail, suspect)?;
+    // Derived, and compared with the records again when they are opened.
+    let _ = log.forget_keys_beyond(tail.mark.offset);
     let state = EndState {
         log: log.id,
         boot,

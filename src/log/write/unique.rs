@@ -190,11 +190,14 @@ impl NewBatch {
         Ok(NewBatch { layout, records, raw, codec, compressed })
     }
 
+    fn plain(&self) -> Body<'_> {
+        Body::plain(self.layout, self.records, &self.raw)
+    }
+
     fn body(&self) -> Body<'_> {
-        let plain = Body::plain(self.layout, self.records, &self.raw);
         match self.codec {
-            Codec::None => plain,
-            codec => Body { codec, bytes: &self.compressed, ..plain },
+            Codec::None => self.plain(),
+            codec => Body { codec, bytes: &self.compressed, ..self.plain() },
         }
     }
 }

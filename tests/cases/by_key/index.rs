@@ -1,11 +1,15 @@
-//! INDEX, H016 to H018, with keys: whatever becomes of the files that tell where keys
+//! INDEX, H016 to H020, with keys: whatever becomes of the files that tell where keys
 //! are, `get` gives the same answers.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::sandbox::{Expect, Random, Sandbox, foreground, status};
+use tapelog::format::key_hash::KeyHash;
+use tapelog::format::key_table::{KeyEntry, NewPage, PAGE_LEN, Page, PageBytes, TableHeader};
+use tapelog::model::{LogId, Offset};
+
+use crate::sandbox::{Expect, Outcome, Random, Sandbox, copy_tree, foreground, status};
 
 /// Enough for the index to be written: over a megabyte.
 const COUNT: u64 = 6000;
@@ -19,9 +23,19 @@ fn value(n: u64) -> String {
 }
 
 fn keyed() -> Sandbox {
+    keyed_at(0)
+}
+
+/// The same, appended at that second.
+fn keyed_at(second: u8) -> Sandbox {
     let sandbox = Sandbox::with_config("segment-size=1M");
-    sandbox.produce("-K :", (0..COUNT).map(line).collect::<String>());
+    let lines = (0..COUNT).map(line).collect::<String>();
+    sandbox.produce(&format!("-K : {}", at(second)), lines);
     sandbox
+}
+
+fn at(second: u8) -> String {
+    format!("--now 2026-01-01T12:00:0{second}Z")
 }
 
 /// What is derived: the table of segments, an index of one, and all that is in `keys/`.
@@ -37,6 +51,15 @@ fn sides(sandbox: &Sandbox) -> Vec<PathBuf> {
     sides.extend(files(&sandbox.log().join("keys")));
     let log = sandbox.log();
     sides.into_iter().map(|path| path.strip_prefix(log).unwrap().to_owned()).collect()
+}
+
+/// The key tables of a log, in the order of their ranges.
+fn tables(sandbox: &Sandbox) -> Vec<PathBuf> {
+    let is_table = |path: &PathBuf| path.extension().is_some_and(|end| end == "table");
+    let mut tables: Vec<_> = sides(sandbox).into_iter().filter(is_table).collect();
+    tables.sort();
+    assert!(!tables.is_empty(), "a log of that size has a table");
+    tables.into_iter().map(|table| sandbox.log().join(table)).collect()
 }
 
 /// Every answer is right, whatever is noted the first time; the second time is silent.
@@ -55,6 +78,7 @@ fn answers_as_ever(sandbox: &Sandbox, what: &str) {
 fn h016_side_files_may_be_anything_and_get_finds_the_same() {
     let (original, other) = (keyed(), keyed());
     answers_as_ever(&original, "as it was");
+    assert_eq!(tables(&original).len(), 1);
     for side in sides(&original) {
         let good = fs::read(original.log().join(&side)).unwrap();
         let foreign = fs::read(other.log().join(&side)).unwrap_or_default();
@@ -85,6 +109,7 @@ fn h016_side_files_may_be_anything_and_get_finds_the_same() {
 fn h017_old_side_files_put_back_do_not_hide_what_came_later() {
     let sandbox = keyed();
     let old = sandbox.copy();
+    assert_eq!(tables(&old).len(), 1);
     sandbox.produce("-K :", (COUNT - 100..2 * COUNT).map(line).collect::<String>());
     sandbox.produce("-K :", "k5:changed\n");
     sandbox.delete_indexes();
@@ -101,6 +126,76 @@ fn h017_old_side_files_put_back_do_not_hide_what_came_later() {
     again.write_stdin(line(11_000) + "new:x\n").outcome().succeeded().printed("11100\n12101\n");
 }
 
+/// A log with tables of `COUNT` records and half as many again, of which the latter were
+/// replaced: an older copy of the segments was put back, and `lines` were appended. With
+/// what came of that.
+fn rewritten_beneath(lines: impl Into<Vec<u8>>) -> (Sandbox, Outcome) {
+    let sandbox = keyed_at(1);
+    let old = sandbox.copy();
+    let more = (COUNT..COUNT * 3 / 2).map(line).collect::<String>();
+    sandbox.produce(&format!("-K : {}", at(2)), more);
+    assert_eq!(tables(&sandbox).len(), 2);
+    fs::remove_dir_all(old.log().join("keys")).unwrap();
+    copy_tree(&sandbox.log().join("keys"), &old.log().join("keys"));
+    let mut produce = old.tapelog(&format!("produce -K : {}", at(3)));
+    let outcome = produce.write_stdin(lines).outcome().succeeded();
+    assert!(old.end() > COUNT * 3 / 2);
+    (old, outcome)
+}
+
+#[test]
+fn h017_tables_of_records_that_an_older_copy_took_the_place_of_are_not_believed() {
+    // So few bytes that the one who appends them leaves all tables as they are.
+    let short = |n: u64| format!("k{}:other {n}\n", COUNT * 3 / 2 + 9 - n);
+    let lines = (0..=COUNT / 2 + 9).map(short).collect::<String>();
+    let (sandbox, outcome) = rewritten_beneath(lines);
+    outcome.silent();
+    let [good, stale] = &tables(&sandbox)[..] else { panic!("two tables") };
+    let stale_name = stale.file_name().unwrap().to_str().unwrap();
+    let compacted = sandbox.copy();
+    let found = sandbox.tapelog("verify").outcome().succeeded().text();
+    assert!(found.contains(stale_name) && found.contains("rewritten beneath it"), "{found}");
+    let kept = fs::read(good).unwrap();
+    let outcome = sandbox.tapelog(&format!("get k{}", COUNT + 5)).outcome().succeeded();
+    outcome.noted(&[stale_name]).printed(format!("other {}\n", COUNT / 2 + 4));
+    assert!(!stale.exists() && fs::read(good).unwrap() == kept);
+    sandbox.tapelog("get k900").prints(value(900));
+    sandbox.tapelog(&format!("get k{}", COUNT * 3 / 2 + 1)).prints("other 8\n");
+    sandbox.tapelog(&format!("get k{}", COUNT + 1)).prints(format!("other {}\n", COUNT / 2 + 8));
+    // Compaction would drop what an old table has something newer for.
+    compacted.tapelog("gc --compact --even-unread --roll").outcome().succeeded();
+    let left = compacted.tapelog("consume -o earliest -F %k=%o;").text();
+    let first = |n: u64| format!("k{n}={n};");
+    let last = |n: u64| format!("k{}={};", COUNT * 3 / 2 + 9 - n, COUNT + n);
+    let want: String = (0..COUNT).map(first).chain((0..=COUNT / 2 + 9).map(last)).collect();
+    assert!(left == want);
+}
+
+#[test]
+fn h017_whoever_covers_what_was_appended_notices_old_tables_too() {
+    let much = |n: u64| format!("q{n}:{n:0400}\n");
+    let (sandbox, outcome) = rewritten_beneath((0..COUNT).map(much).collect::<String>());
+    outcome.noted(&[".table"]);
+    sandbox.tapelog("get q5").prints(format!("{:0400}\n", 5));
+    sandbox.tapelog(&format!("get k{}", COUNT + 5)).fails(status::NOT_THERE, &["k6005"]);
+    sandbox.tapelog("verify").outcome().succeeded().printed("");
+}
+
+#[test]
+fn a_table_of_a_log_that_was_compacted_is_believed() {
+    let sandbox = keyed_at(1);
+    let changed = |n: u64| format!("k{n}:changed\n");
+    // The last ones of the table are no longer kept.
+    sandbox.produce(&format!("-K : {}", at(2)), (4000..COUNT).map(changed).collect::<String>());
+    let fates = sandbox.tapelog("gc --compact --even-unread --roll -J").json();
+    let made = tables(&sandbox);
+    assert!(fates.iter().any(|fate| fate["removed_records"].as_u64() > Some(0)), "{fates:?}");
+    sandbox.tapelog("get k900").prints(value(900));
+    sandbox.tapelog("get k5999").prints("changed\n");
+    sandbox.tapelog("verify").outcome().succeeded().printed("");
+    assert_eq!(tables(&sandbox), made);
+}
+
 #[test]
 fn h018_an_index_that_may_not_be_read_stays_and_get_answers() {
     let sandbox = keyed();
@@ -115,6 +210,52 @@ fn h018_an_index_that_may_not_be_read_stays_and_get_answers() {
         assert!(fs::read(&file).unwrap() == before, "{}", side.display());
     }
     foreground(sandbox.as_nobody("get k900")).prints(value(900));
+}
+
+/// Makes the only table of a log anew, with other entries.
+fn forge(sandbox: &Sandbox, change: impl Fn(&mut KeyEntry)) {
+    let [table] = &tables(sandbox)[..] else { panic!("one table") };
+    let bytes = fs::read(table).unwrap();
+    let mut pages = bytes.chunks_exact(PAGE_LEN).map(|page| PageBytes::try_from(page).unwrap());
+    let header = TableHeader::decode(&pages.next().unwrap(), id(sandbox)).unwrap();
+    let mut forged = header.encode().to_vec();
+    for (page, number) in pages.zip(0..) {
+        let (page, mut new) = (Page::check(&page, &header.of, number).unwrap(), NewPage::default());
+        for mut entry in (0..page.len()).filter_map(|entry| page.entry(entry)) {
+            change(&mut entry);
+            new.push(&entry, &header.of);
+        }
+        new.finish(&header.of, number, &mut forged);
+    }
+    assert!(forged.len() == bytes.len() && forged != bytes);
+    fs::write(table, forged).unwrap();
+}
+
+fn id(sandbox: &Sandbox) -> LogId {
+    let settings = fs::read(sandbox.log().join("log.json")).unwrap();
+    let settings: serde_json::Value = serde_json::from_slice(&settings).unwrap();
+    settings["id"].as_str().unwrap().parse().unwrap()
+}
+
+#[test]
+fn h019_a_table_that_names_another_keys_record_is_not_believed() {
+    // Far away, right beside it, the last one of the table.
+    for lie in [700, 501, COUNT - 1] {
+        let sandbox = keyed();
+        let k500 = KeyHash::of(id(&sandbox), b"k500");
+        forge(&sandbox, |entry| {
+            if entry.hash == k500 {
+                assert_eq!(entry.offset, Offset::new(500));
+                entry.offset = Offset::new(lie);
+            }
+        });
+        sandbox.tapelog("get k500").prints(value(500));
+        sandbox.tapelog("get --all k500").prints(value(500));
+        sandbox.tapelog(&format!("get k500 k{lie}")).prints(value(500) + &value(lie));
+        sandbox.tapelog("consume --key k500").prints(value(500));
+        let mut again = sandbox.tapelog("produce --unique -K : --receipt");
+        again.write_stdin(line(500)).outcome().succeeded().printed("500\n");
+    }
 }
 
 #[test]

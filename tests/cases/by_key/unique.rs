@@ -252,3 +252,17 @@ fn h088_a_producer_that_waits_for_input_sees_what_others_stored_meanwhile() {
     assert_eq!(waiting.ends_within(SOON).code(), Some(status::PARTIAL));
     assert_eq!(pairs(&sandbox), "a:1\nb:2\nc:3\nd:4\n");
 }
+
+#[test]
+fn what_it_stores_gets_key_tables() {
+    for compression in ["none", "lz4"] {
+        let sandbox = Sandbox::new();
+        let value = |n: u128| n.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
+        let line = |n| format!("k{n}:{:032x}\n", value(n));
+        let input = (0..100_000).map(line).collect::<String>();
+        unique(&sandbox, &format!("-z {compression}"), input).succeeded().silent();
+        let files = tree(sandbox.log()).into_keys();
+        let tables = files.filter(|path| path.extension().is_some_and(|end| end == "table"));
+        assert!(tables.count() > 0, "{compression}");
+    }
+}

@@ -4,5 +4,6 @@
 mod eight_producers;
 mod follower;
 mod killed;
+mod many_keys;
 mod memory;
 mod round_trip;

@@ -26,9 +26,9 @@ pub fn key_table(input: &[u8]) {
     check_header(&page);
     page[..8].copy_from_slice(b"tapekey1");
     page[8..16].copy_from_slice(&LOG.get().to_le_bytes());
-    let crc = crc32fast::hash(&page[..56]);
-    page[56..60].copy_from_slice(&crc.to_le_bytes());
-    page[60..].fill(0);
+    let crc = crc32fast::hash(&page[..64]);
+    page[64..68].copy_from_slice(&crc.to_le_bytes());
+    page[68..].fill(0);
     check_header(&page);
 }
 

@@ -66,11 +66,13 @@ fn tell_saved(plan: &Compaction, dry_run: bool, session: &Session) {
         return;
     }
     let done = if dry_run { "would compact" } else { "compacted" };
+    // Gaps take room too: where few records go, more than that saves.
+    let change = if bytes < 0 { "more than before" } else { "saved" };
     session.note(&format!(
-        "{done} {}: {} removed, {} saved",
+        "{done} {}: {} removed, {} {change}",
         counted(segments, "segment", "segments"),
         counted(records, "record", "records"),
-        human_size(u64::try_from(bytes).unwrap_or(0)),
+        human_size(bytes.unsigned_abs()),
     ));
 }
 

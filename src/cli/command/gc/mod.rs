@@ -30,8 +30,9 @@ Examples:
   tapelog gc demo --dry-run  what would go, and who holds the rest
   tapelog gc demo            delete it
   tapelog gc demo --roll     the segment that was appended to, too
-  tapelog gc demo --compact --even-unread
-                             keep what is newest, read or not
+  tapelog gc demo --compact --even-unread --roll
+                             keep what is newest, read or not, and look
+                             into the segment that was appended to, too
   tapelog config demo cleanup=compact
                              from now on a plain gc compacts
 
@@ -39,7 +40,9 @@ Compaction:
   A key's newest record stays. If it is a tombstone, it goes once it is
   older than --tombstone-age, so that readers have time to see it. Appends
   and readers go on meanwhile. If it is killed, nothing is lost, and the
-  next run goes on.
+  next run goes on. It reads all records first, and ends with 4 where it
+  can't. It needs room for one segment and the index: on a full disk only
+  a gc that deletes helps.
 
 JSON names:
   first, next, records, bytes, action (delete, compact or keep), reason,

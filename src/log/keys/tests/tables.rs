@@ -15,7 +15,7 @@ use crate::log::fixture::{Fixture, fixture};
 use crate::log::keys::KeyIndex;
 use crate::log::keys::directory::{KeysLock, Part, list, open_parts};
 use crate::log::keys::table::{LastPage, Table};
-use crate::log::keys::writing::{Kept, write_table};
+use crate::log::keys::writing::{Kept, NewTable, write_table};
 use crate::log::{Appender, Error, Note};
 use crate::model::Offset;
 
@@ -136,8 +136,8 @@ fn h016_tables_of_another_log_are_left_alone_and_not_used() {
     for table in keyed.tables() {
         let mut bytes = keyed.fixture.disk.read_file(&table).unwrap();
         bytes[8] ^= 1;
-        let crc = crc32fast::hash(&bytes[..56]);
-        bytes[56..60].copy_from_slice(&crc.to_le_bytes());
+        let crc = crc32fast::hash(&bytes[..64]);
+        bytes[64..68].copy_from_slice(&crc.to_le_bytes());
         other.fixture.disk.write_file(&table, &bytes).unwrap();
     }
     for _ in 0..60 {
@@ -233,7 +233,8 @@ fn gc_removes_tables_of_what_is_gone_and_what_a_crash_left() {
 fn table_of(fixture: &Fixture, entries: &mut [KeyEntry], range: &Range<Offset>) -> Table {
     entries.sort_by_key(KeyEntry::place);
     let lock = KeysLock::take(&fixture.log).unwrap();
-    write_table(&fixture.log, &lock, range, entries.len() as u64, Kept::Perhaps, |writer| {
+    let new = NewTable { range: range.clone(), time: NOW, room: entries.len() as u64 };
+    write_table(&fixture.log, &lock, &new, Kept::Perhaps, |writer| {
         entries.iter().try_for_each(|entry| writer.push(entry))
     })
     .unwrap();
