@@ -102,6 +102,17 @@ pub enum Entry {
     Other,
 }
 
+/// Whose a file is, and who may read and write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rights {
+    /// The number of the user who owns it.
+    pub user: u32,
+    /// The number of its group.
+    pub group: u32,
+    /// The permission bits, as `chmod` takes them: at most `0o7777`.
+    pub mode: u32,
+}
+
 /// An open file. It stays usable when its name is moved or removed.
 pub trait DiskFile: Send + Debug {
     /// Reads some bytes from `position` on; 0 only at the end of the file.
@@ -132,6 +143,16 @@ pub trait DiskFile: Send + Debug {
     /// # Errors
     /// `Unsupported` where that can't be; `WouldBlock` while the pipe is full.
     fn splice_to(&self, position: u64, bytes: usize, pipe: BorrowedFd<'_>) -> io::Result<usize>;
+
+    /// Whose it is, and who may use it.
+    fn rights(&self) -> io::Result<Rights>;
+
+    /// Gives it these rights, whatever the umask is. Those that it has are not set again.
+    ///
+    /// # Errors
+    /// `PermissionDenied` where it may not be given away: only root may give a file to
+    /// another user. Some of them may be set then.
+    fn set_rights(&self, rights: Rights) -> io::Result<()>;
 
     /// The file's length in bytes, if `path` still names this very file.
     fn size_at(&self, path: &Path) -> io::Result<Option<u64>>;

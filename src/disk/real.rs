@@ -10,17 +10,20 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use rustix::fs::{self, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{self, FileType, FlockOperation, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::SpliceFlags;
 
 use super::{
-    Access, Disk, DiskFile, DiskLock, Entry, FileSystem, HeldDirectory, LockMode, file_system,
+    Access, Disk, DiskFile, DiskLock, Entry, FileSystem, HeldDirectory, LockMode, Rights,
+    file_system,
 };
 
 /// Files are made readable and writable for everyone that the umask lets.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 const DIR_MODE: Mode = Mode::from_raw_mode(0o777);
+/// The bits of a mode that are no file type.
+const ALL_RIGHTS: u32 = 0o7777;
 /// `NONBLOCK` so that a pipe in a file's place is refused instead of waited for.
 const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
 
@@ -238,6 +241,26 @@ impl DiskFile for RealFile {
         }
     }
 
+    fn rights(&self) -> io::Result<Rights> {
+        let stat = fs::fstat(&self.file)?;
+        Ok(Rights { user: stat.st_uid, group: stat.st_gid, mode: stat.st_mode & ALL_RIGHTS })
+    }
+
+    fn set_rights(&self, rights: Rights) -> io::Result<()> {
+        let Rights { user, group, mode } = self.rights()?;
+        let user = (user != rights.user).then(|| Uid::from_raw(rights.user));
+        let group = (group != rights.group).then(|| Gid::from_raw(rights.group));
+        let is_given_away = user.is_some() || group.is_some();
+        if is_given_away {
+            retry_on_intr(|| fs::fchown(&self.file, user, group))?;
+        }
+        // Last, as giving a file away takes some of these from it.
+        if is_given_away || mode != rights.mode {
+            retry_on_intr(|| fs::fchmod(&self.file, Mode::from_raw_mode(rights.mode)))?;
+        }
+        Ok(())
+    }
+
     fn size_at(&self, path: &Path) -> io::Result<Option<u64>> {
         let found = self.identity.matching(fs::lstat(path))?;
         Ok(found.map(|stat| stat.st_size as u64))
@@ -299,6 +322,30 @@ mod tests {
             }
         }
         assert_eq!(RealDisk.entry(&link).unwrap(), Some(Entry::Other));
+    }
+
+    #[test]
+    fn a_file_takes_the_rights_of_another_whatever_the_umask_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, other) = (dir.path().join("one"), dir.path().join("other"));
+        let (one, other) =
+            (RealDisk.create_new(&one).unwrap(), RealDisk.create_new(&other).unwrap());
+        for mode in [0o600, 0o666, 0o640, 0o2660] {
+            one.set_rights(Rights { mode, ..one.rights().unwrap() }).unwrap();
+            other.set_rights(one.rights().unwrap()).unwrap();
+            assert_eq!((other.rights().unwrap().mode, one.rights().unwrap().mode), (mode, mode));
+        }
+        let rights = Rights { user: 65534, group: 65534, mode: 0o640 };
+        match rustix::process::geteuid().is_root() {
+            true => {
+                other.set_rights(rights).unwrap();
+                assert_eq!(other.rights().unwrap(), rights);
+            }
+            false => {
+                let refused = other.set_rights(rights).unwrap_err();
+                assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+            }
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::error::{Damage, Error, Result};
 use super::verify::stretch::Stretch;
 use super::{Log, files::whole_file};
-use crate::disk::{Access, Disk};
+use crate::disk::{Access, Disk, DiskFile};
 use crate::format::file_name;
 use crate::model::{Offset, Position};
 use crate::segment::{NewBatch, SegmentWriter};
@@ -35,15 +35,33 @@ pub(crate) struct Whole<'a> {
 
 impl<'a> Replacement<'a> {
     /// Begins a new file for the segment at `base`, for now in `dir`: whoever holds the
-    /// lock under which files are made there.
-    pub(crate) fn begin(log: &'a Log, base: Offset, dir: &Path) -> Result<Replacement<'a>> {
+    /// lock under which files are made there. It gets the owner and the permissions of
+    /// `old`, the file that it is to replace, if there is one: whoever could use the log
+    /// before still can.
+    ///
+    /// # Errors
+    /// What the disk says; also if `old` is somebody else's and the caller is not root.
+    pub(crate) fn begin(
+        log: &'a Log,
+        base: Offset,
+        dir: &Path,
+        old: Option<&dyn DiskFile>,
+    ) -> Result<Replacement<'a>> {
         let disk = log.home.disk();
         let made = whole_file::create_temporary(disk, dir);
         let path = log.home.segment_path(base);
-        let (temporary, file) = made.map_err(Error::io("create a file for", path))?;
+        let (temporary, file) = made.map_err(Error::io("create a file for", &path))?;
+        let temporary = Temporary { disk, path: Some(temporary) };
+        if let Some(old) = old {
+            // Before the first byte, so that none is ever open to more users than it was.
+            let given = old.rights().and_then(|rights| file.set_rights(rights));
+            given.map_err(|error| {
+                Error::io("give a new file the owner and permissions of", path)(with_remedy(error))
+            })?;
+        }
         Ok(Replacement {
             log,
-            temporary: Temporary { disk, path: Some(temporary) },
+            temporary,
             writer: SegmentWriter::new(file, log.id, base, Position::ZERO),
             next: base,
             records: 0,
@@ -104,6 +122,16 @@ impl Whole<'_> {
             (None, _) => {}
         }
         synced
+    }
+}
+
+/// The same, with who can do what was refused.
+fn with_remedy(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            io::Error::new(error.kind(), format!("{error}: run this as its owner, or as root"))
+        }
+        _ => error,
     }
 }
 

@@ -11,7 +11,7 @@ use super::journal::{Inode, Step};
 use super::state::State;
 use super::tree::LONGEST_FILE;
 use super::{Class, Shared};
-use crate::disk::{Access, DiskFile, DiskLock, HeldDirectory, LockMode};
+use crate::disk::{Access, DiskFile, DiskLock, HeldDirectory, LockMode, Rights};
 
 /// What keeps a file open.
 #[derive(Debug)]
@@ -122,6 +122,16 @@ impl DiskFile for SimulatedFile {
 
     fn splice_to(&self, _position: u64, _bytes: usize, _pipe: BorrowedFd<'_>) -> io::Result<usize> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// All files here are everybody's.
+    fn rights(&self) -> io::Result<Rights> {
+        Ok(Rights { user: 0, group: 0, mode: 0o666 })
+    }
+
+    /// Takes no step: there is nothing to change.
+    fn set_rights(&self, _rights: Rights) -> io::Result<()> {
+        Ok(())
     }
 
     fn size_at(&self, path: &Path) -> io::Result<Option<u64>> {

@@ -223,7 +223,8 @@ impl Log {
                 watch(facts.bytes);
                 return Ok(Some(Outcome::Clean));
             }
-            let mut new = Replacement::begin(self, facts.base, &self.home.keys_dir())?;
+            let dir = self.home.keys_dir();
+            let mut new = Replacement::begin(self, facts.base, &dir, Some(old.file()))?;
             let removed = old.write(watch, &mut |batch| new.append(batch))?;
             let new = new.finish()?;
             let bytes = new.bytes();

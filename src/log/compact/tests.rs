@@ -420,7 +420,8 @@ fn a_segment_that_somebody_replaced_meanwhile_is_not_replaced() {
     let log = &fixture.log;
     let old = log.home.open_segment(Offset::ZERO, crate::disk::Access::Read).unwrap();
     let replacement = || {
-        let mut new = Replacement::begin(log, Offset::ZERO, log.home.dir()).unwrap();
+        let mut new =
+            Replacement::begin(log, Offset::ZERO, log.home.dir(), Some(old.as_ref())).unwrap();
         let (next, reason) = (Offset::new(1), crate::format::batch::GapReason::Damaged);
         let gap = crate::segment::NewBatch::gap(Offset::ZERO, next, reason, Timestamp::default());
         new.append(&gap).unwrap();

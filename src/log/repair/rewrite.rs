@@ -29,7 +29,7 @@ pub(crate) fn rewrite(
             set_aside(log, stretch, old.as_ref(), bad, now)?;
         }
     }
-    let new = Replacement::begin(log, stretch.base, log.home.dir())?;
+    let new = Replacement::begin(log, stretch.base, log.home.dir(), old.as_deref())?;
     let mut copy = Copy { new, time: last_time };
     copy.all_of(log, old, stretch)?;
     copy.new.finish()?.put_in_place()

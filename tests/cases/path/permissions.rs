@@ -1,13 +1,13 @@
 //! H082 and H083: rights that are missing, and rights that are given.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::process::Command;
 
 use super::log_with_a_group;
 use crate::sandbox::{
-    Expect, Sandbox, allow_writing, append_bytes, deny_writing, foreground, is_root, skip, status,
-    tree, want,
+    Expect, Sandbox, allow_writing, append_bytes, deny_writing, flip, foreground, is_root, len,
+    skip, status, tree, want,
 };
 
 /// Runs this as somebody who may not write below `groups/`.
@@ -126,4 +126,67 @@ fn h083_users_share_a_log_if_the_umask_lets_them() {
     let mine = log_made_under("022");
     foreground(mine.as_nobody("consume -o 20 -n 1")).prints(want(21, 21));
     foreground(mine.as_nobody("produce")).write_stdin("x\n").fails(status::FAILED, &[]);
+}
+
+/// Versions of three keys in sealed segments, made under this umask.
+fn versions_made_under(umask: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    let run = |line: &str| under_umask(umask, &sandbox.command(line));
+    run("config segment-size=600").outcome().succeeded();
+    let input: String = (0..90).map(|n| format!("k{}:{n}\n", n % 3)).collect();
+    run("produce -K : --batch-records 5").write_stdin(input).prints("");
+    run("gc --roll").outcome().succeeded();
+    sandbox
+}
+
+/// The mode in octal digits, the user and the group of each segment.
+fn rights(sandbox: &Sandbox) -> Vec<(String, u32, u32)> {
+    let of = |path| {
+        let found = fs::metadata(path).unwrap();
+        (format!("{:o}", found.mode() & 0o7777), found.uid(), found.gid())
+    };
+    sandbox.segments().into_iter().map(of).collect()
+}
+
+#[test]
+fn h083_a_segment_that_is_written_anew_keeps_its_mode_and_its_owner() {
+    const NOBODY: u32 = 65534;
+    if !is_root() {
+        skip("h083", "to give a file away needs root: the owners stay unchecked");
+    }
+    for line in ["gc --compact --even-unread", "verify --repair"] {
+        let sandbox = versions_made_under("022");
+        for segment in sandbox.segments() {
+            fs::set_permissions(&segment, Permissions::from_mode(0o640)).unwrap();
+            if is_root() {
+                chown(&segment, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+        }
+        let segment = sandbox.sealed(1);
+        if line.starts_with("verify") {
+            flip(&segment, len(&segment) - 3);
+        }
+        let (before, bytes) = (rights(&sandbox), fs::read(&segment).unwrap());
+        under_umask("077", &sandbox.command(line)).outcome().succeeded();
+        assert!(fs::read(&segment).unwrap() != bytes, "{line} wrote it anew");
+        assert_eq!(rights(&sandbox), before, "{line}");
+    }
+}
+
+#[test]
+fn h083_a_segment_of_another_user_is_not_written_anew() {
+    if !is_root() {
+        return skip("h083", "a second user needs root");
+    }
+    let sandbox = versions_made_under("000");
+    let files = || {
+        let mut files = tree(sandbox.log());
+        files.retain(|path, _| path.extension().is_some_and(|end| end == "log" || end == "tmp"));
+        files
+    };
+    let before = (files(), rights(&sandbox));
+    let mut refused = foreground(sandbox.as_nobody("gc --compact --even-unread"));
+    refused.fails(status::FAILED, &["owner", "ermi", ".log"]);
+    assert!((files(), rights(&sandbox)) == before, "nothing has changed");
+    sandbox.tapelog("gc --compact --even-unread").outcome().succeeded();
 }
