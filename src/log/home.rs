@@ -129,9 +129,13 @@ impl Home {
         match self.entry(dir)? {
             None | Some(Entry::Directory) => Ok(()),
             Some(_) => {
-                let what = "it is no directory, and links are not followed here: \
-                            put the directory itself in its place";
-                Err(Error::Unreadable { path: dir.to_owned(), what: what.to_owned() })
+                let remedy = match dir == self.keys_dir() {
+                    // Derived: another one is made.
+                    true => format!("run tapelog verify {} --repair", self.dir.display()),
+                    false => "put the directory itself in its place".to_owned(),
+                };
+                let what = format!("it is no directory, and links are not followed here: {remedy}");
+                Err(Error::Unreadable { path: dir.to_owned(), what })
             }
         }
     }

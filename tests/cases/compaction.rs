@@ -295,7 +295,7 @@ fn h084_a_link_in_place_of_the_directory_of_keys_is_refused() {
     std::fs::create_dir(&outside).unwrap();
     std::os::unix::fs::symlink(&outside, &inside).unwrap();
     let refused = sandbox.tapelog("gc --compact --even-unread").outcome().ended(status::DAMAGE);
-    refused.printed("").with_words(&["keys", "put the directory itself"]);
+    refused.printed("").with_words(&["keys", "verify", "--repair"]);
     assert_eq!((records(&sandbox).len(), tree(&outside).len()), (90, 0));
     // What deletes makes no files there.
     sandbox.tapelog("gc").outcome().succeeded();

@@ -51,7 +51,7 @@ pub(crate) fn keep(
     }
 }
 
-/// Moves the file at `path` there whole, with a note why; says where it is then. The note
+/// Moves what is at `path` there whole, with a note why; says where it is then. The note
 /// comes first, so that to be killed and run again leaves it too.
 pub(crate) fn displace(home: &Home, path: &Path, why: &str) -> Result<PathBuf> {
     let dir = make_dir(home)?;
@@ -64,7 +64,7 @@ pub(crate) fn displace(home: &Home, path: &Path, why: &str) -> Result<PathBuf> {
     note(home, &kept, why)?;
     home.disk().rename(path, &kept).map_err(Error::io("move", path))?;
     home.sync_dir(&dir)?;
-    home.sync_dir(home.dir())?;
+    home.sync_dir(path.parent().unwrap_or(home.dir()))?;
     Ok(kept)
 }
 

@@ -148,7 +148,12 @@ fn tables_of<'a>(log: &Log, parts: &'a [Part]) -> Result<Vec<(&'a Table, Offset)
     let tables = parts.iter().map(|part| match part {
         Part::Table(table, from) => Ok((table.as_ref(), *from)),
         Part::Bare(range) | Part::Unread(range) => {
-            let what = format!("no table covers offsets {} to {}", range.start, range.end);
+            let what = format!(
+                "no table covers offsets {} to {}: run tapelog verify {} --repair",
+                range.start,
+                range.end,
+                log.home.dir().display()
+            );
             let path = log.home.path(crate::format::file_name::KEYS);
             Err(Error::Unreadable { path, what })
         }

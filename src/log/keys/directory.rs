@@ -95,6 +95,11 @@ fn names(home: &Home) -> Result<Vec<std::ffi::OsString>> {
 pub(crate) fn remove(home: &Home, path: &Path, _lock: &KeysLock) -> Result<bool> {
     match home.disk().remove_file(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(_) if home.entry(path)? == Some(Entry::Directory) => {
+            let log = home.dir().display();
+            let what = format!("it is a directory: run tapelog verify {log} --repair");
+            Err(Error::Unreadable { path: path.to_owned(), what })
+        }
         removed => removed.map(|()| true).map_err(Error::io("remove", path)),
     }
 }

@@ -22,12 +22,13 @@ use super::verify::chain::Chain;
 use super::verify::finding::{Action, Finding, Kind};
 use super::verify::identity::another_logs;
 use super::{Log, Verification};
-use crate::disk::{Access, LockMode};
+use crate::disk::{Access, Entry, LockMode};
 use crate::format::file_name;
 use crate::format::state::{EndState, Mark};
 use crate::log::files::lock::AppendLock;
 use crate::log::files::quarantine;
 use crate::log::files::slot_file::SlotFile;
+use crate::log::keys::directory::KeysLock;
 use crate::log::write::prepare::{WriterState, create_segment};
 use crate::model::{Offset, Position, Timestamp};
 
@@ -76,6 +77,7 @@ impl Log {
         self.displace_bad_state(rest)?;
         let (chain, found) = self.examine(|| Ok(self.look_at_end()?.0), &mut |_| ())?;
         all_read(&found)?;
+        self.displace_bad_keys(&found.findings)?;
         self.mend_segments(&chain, now)?;
         // As a writer would: the torn tail, `start` and `end`.
         let mut writer = WriterState::prepare(self)?;
@@ -113,6 +115,25 @@ impl Log {
     fn displace_bad_state<'a>(&self, findings: impl Iterator<Item = &'a Finding>) -> Result<()> {
         for found in findings.filter(|found| found.kind == Kind::State) {
             quarantine::displace(&self.home, &found.file, &found.what)?;
+        }
+        Ok(())
+    }
+
+    /// Sets aside what stands in the place of `keys/` or of one of its tables and is no
+    /// directory, or no file: the index is made anew beside it.
+    fn displace_bad_keys(&self, findings: &[Finding]) -> Result<()> {
+        let keys = self.home.keys_dir();
+        for found in findings.iter().filter(|found| found.kind == Kind::Derived) {
+            if found.file == keys {
+                if !matches!(self.home.entry(&keys)?, None | Some(Entry::Directory)) {
+                    quarantine::displace(&self.home, &keys, &found.what)?;
+                }
+            } else if found.file.starts_with(&keys) {
+                let _alone = KeysLock::take(self)?;
+                if !matches!(self.home.entry(&found.file)?, None | Some(Entry::File { .. })) {
+                    quarantine::displace(&self.home, &found.file, &found.what)?;
+                }
+            }
         }
         Ok(())
     }
@@ -196,6 +217,7 @@ impl Log {
             match (file_name::parse_index(name), file_name::parse_key_table(name)) {
                 (Some(base), _) => drop(index_upkeep::make_anew(self, base)?),
                 (None, Some(range)) => drop(self.forget_keys([range])?),
+                (None, None) if found.file == self.home.keys_dir() => {}
                 (None, None) => table_file::remove(&self.home)?,
             }
         }

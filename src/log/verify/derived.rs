@@ -7,7 +7,7 @@ use super::stretch::Stretch;
 use crate::disk::Access;
 use crate::format::file_name;
 use crate::log::Log;
-use crate::log::error::Result;
+use crate::log::error::{Error, Result};
 use crate::log::find::{index_upkeep, table_file};
 use crate::log::keys::directory;
 use crate::log::keys::table::{Table, TableError};
@@ -54,6 +54,9 @@ pub(crate) fn of_key_tables(log: &Log) -> Vec<Finding> {
     let derived = |file, what: String| Finding::of_file(file, Kind::Derived, what);
     let tables = match directory::list(&log.home) {
         Ok(tables) => tables,
+        Err(Error::Unreadable { .. }) => {
+            return vec![derived(dir, "it is a link or a file, where a directory belongs".into())];
+        }
         Err(error) => return vec![derived(dir, error.to_string())],
     };
     let check = |range: &Range<Offset>| {

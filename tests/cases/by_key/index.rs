@@ -2,10 +2,10 @@
 //! are, `get` gives the same answers.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use crate::sandbox::{Expect, Random, Sandbox, foreground, status};
+use crate::sandbox::{Expect, Random, Sandbox, flip, foreground, len, numbers, status};
 
 /// Enough for the index to be written: over a megabyte.
 const COUNT: u64 = 6000;
@@ -132,4 +132,64 @@ fn h020_ids_sent_in_ten_runs_are_found_as_those_sent_in_one() {
         let want: String = (0..COUNT).step_by(13).map(|n| format!("k{n}={n};")).collect();
         get.outcome().succeeded().printed(want);
     }
+}
+
+/// Thirty versions of each of three keys, in segments that nobody appends to; no index yet.
+fn sealed() -> Sandbox {
+    let sandbox = Sandbox::with_config("segment-size=600");
+    let input: String = (0..90).map(|n| format!("k{}:{n}\n", n % 3)).collect();
+    sandbox.produce("-K : --batch-records 5", input);
+    sandbox.tapelog("gc --roll").outcome().succeeded();
+    sandbox
+}
+
+/// Compaction, which trusts nothing but the index, ends so.
+fn compaction(sandbox: &Sandbox) -> crate::sandbox::Outcome {
+    sandbox.tapelog("gc --compact --even-unread").outcome()
+}
+
+/// What it is, the name it takes in the log's directory, and what puts it there.
+type Harm<'a> = (&'a str, String, &'a dyn Fn(&Path));
+
+#[test]
+fn repair_sets_aside_what_stands_in_the_way_of_the_index_which_works_again() {
+    let table = |next: u64| format!("keys/{:020}-{next:020}.table", 0);
+    let target = |path: &Path| path.parent().unwrap().join("log.json");
+    let file = |path: &Path| fs::write(path, "mine\n").unwrap();
+    let link = |path: &Path| symlink(target(path), path).unwrap();
+    let dir = |path: &Path| fs::create_dir(path).unwrap();
+    let harms: [Harm<'_>; 5] = [
+        ("a file for keys/", "keys".to_owned(), &file),
+        ("a link for keys/", "keys".to_owned(), &link),
+        ("a directory for a table", table(90), &dir),
+        ("a link for a table", table(90), &link),
+        ("a directory for a table of a longer log", table(900), &dir),
+    ];
+    for (what, name, harm) in harms {
+        let sandbox = sealed();
+        let path = sandbox.log().join(&name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        harm(&path);
+        compaction(&sandbox).ended(status::DAMAGE).with_words(&["keys", "verify", "--repair"]);
+        let repaired = sandbox.tapelog("verify --repair").outcome().succeeded();
+        assert!(repaired.text().contains(&name), "{what}");
+        sandbox.tapelog("verify").outcome().succeeded().printed("");
+        let name = format!("{}.0.displaced", path.file_name().unwrap().to_str().unwrap());
+        let kept = sandbox.log().join("quarantine").join(name);
+        assert!(fs::symlink_metadata(kept).is_ok(), "{what} is kept");
+        compaction(&sandbox).succeeded();
+        let left = sandbox.tapelog("consume -J").json();
+        assert_eq!(numbers(&left, "offset"), [87, 88, 89], "{what}");
+        sandbox.tapelog("get k0").prints("87\n");
+    }
+}
+
+#[test]
+fn a_segment_is_mended_although_something_stands_in_the_way_of_the_index() {
+    let sandbox = sealed();
+    fs::write(sandbox.log().join("keys"), "mine\n").unwrap();
+    let segment = sandbox.sealed(1);
+    flip(&segment, len(&segment) - 3);
+    sandbox.tapelog("verify --repair").outcome().succeeded();
+    compaction(&sandbox).succeeded();
 }
