@@ -291,6 +291,9 @@ fn compaction(sandbox: &Sandbox) -> crate::sandbox::Outcome {
     sandbox.tapelog("gc --compact --even-unread").outcome()
 }
 
+/// What it is, the name it takes in the log's directory, and what puts it there.
+type Harm<'a> = (&'a str, String, &'a dyn Fn(&Path));
+
 #[test]
 fn repair_sets_aside_what_stands_in_the_way_of_the_index_which_works_again() {
     let table = |next: u64| format!("keys/{:020}-{next:020}.table", 0);
@@ -298,7 +301,7 @@ fn repair_sets_aside_what_stands_in_the_way_of_the_index_which_works_again() {
     let file = |path: &Path| fs::write(path, "mine\n").unwrap();
     let link = |path: &Path| symlink(target(path), path).unwrap();
     let dir = |path: &Path| fs::create_dir(path).unwrap();
-    let harms: [(&str, String, &dyn Fn(&Path)); 5] = [
+    let harms: [Harm<'_>; 5] = [
         ("a file for keys/", "keys".to_owned(), &file),
         ("a link for keys/", "keys".to_owned(), &link),
         ("a directory for a table", table(90), &dir),
