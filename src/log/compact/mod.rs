@@ -108,7 +108,7 @@ impl Log {
     ) -> Result<Compaction> {
         let plan = self.candidates(terms, self.group_positions()?)?;
         let mut measure = |facts: &_, dead: &_| self.measure(facts, dead, watch);
-        self.each_candidate(plan, terms, &mut measure, &|_| Ok(()))
+        self.each_candidate(plan, terms, &mut measure, &|_| ())
     }
 
     /// Compacts the sealed segments that every group is done with, oldest first, or others
@@ -136,7 +136,8 @@ impl Log {
             self.cover_keys_anew()?;
         }
         let mut compact = |facts: &_, dead: &_| self.compact_segment(facts, dead, watch);
-        self.each_candidate(plan, terms, &mut compact, &|dead| self.forget_dead(dead))
+        // Derived: if this fails, the next run finds them dead once more, and gone.
+        self.each_candidate(plan, terms, &mut compact, &|dead| drop(self.forget_dead(dead)))
     }
 
     /// Every segment, taken for clean where nothing keeps it from being compacted.
@@ -164,7 +165,7 @@ impl Log {
         mut plan: Compaction,
         terms: &CompactionTerms,
         work: &mut dyn FnMut(&SegmentFacts, &DeadOffsets) -> Result<Option<Outcome>>,
-        finish: &dyn Fn(&DeadOffsets) -> Result<()>,
+        finish: &dyn Fn(&DeadOffsets),
     ) -> Result<Compaction> {
         let is_candidate = |fate: &CompactionFate| fate.outcome == Outcome::Clean;
         let count = plan.fates.iter().take_while(|fate| is_candidate(fate)).count();
@@ -184,7 +185,7 @@ impl Log {
                     done.push(CompactionFate { segment, outcome });
                 }
             }
-            finish(&dead)?;
+            finish(&dead);
         }
         done.extend(kept);
         Ok(Compaction { fates: done, groups: plan.groups })

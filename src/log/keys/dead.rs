@@ -134,7 +134,7 @@ impl Log {
                 continue;
             }
             let thinner = NewTable { range: table.range(), time: table.time(), room: live };
-            write_table(self, lock, &thinner, Kept::Surely, |writer| {
+            write_table(self, lock, &thinner, Kept::Perhaps, |writer| {
                 each_entry(self, Some(lock), &[(table, *from)], |entry| {
                     if dead.contains(entry.offset) { Ok(()) } else { writer.push(entry) }
                 })
