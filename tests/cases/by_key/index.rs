@@ -313,7 +313,9 @@ fn repair_sets_aside_what_stands_in_the_way_of_the_index_which_works_again() {
         let path = sandbox.log().join(&name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         harm(&path);
-        compaction(&sandbox).ended(status::DAMAGE).with_words(&["keys", "verify", "--repair"]);
+        if !what.starts_with("a link for a table") {
+            compaction(&sandbox).ended(status::DAMAGE).with_words(&["keys", "verify", "--repair"]);
+        }
         let repaired = sandbox.tapelog("verify --repair").outcome().succeeded();
         assert!(repaired.text().contains(&name), "{what}");
         sandbox.tapelog("verify").outcome().succeeded().printed("");
@@ -325,6 +327,18 @@ fn repair_sets_aside_what_stands_in_the_way_of_the_index_which_works_again() {
         assert_eq!(numbers(&left, "offset"), [87, 88, 89], "{what}");
         sandbox.tapelog("get k0").prints("87\n");
     }
+}
+
+#[test]
+fn compaction_makes_its_own_table_in_the_place_of_a_link() {
+    let sandbox = sealed();
+    let (settings, keys) = (sandbox.log().join("log.json"), sandbox.log().join("keys"));
+    let before = fs::read(&settings).unwrap();
+    fs::create_dir(&keys).unwrap();
+    symlink(&settings, keys.join(format!("{:020}-{:020}.table", 0, 90))).unwrap();
+    compaction(&sandbox).succeeded();
+    assert_eq!(fs::read(&settings).unwrap(), before);
+    sandbox.tapelog("get k0").prints("87\n");
 }
 
 #[test]
