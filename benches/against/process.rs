@@ -131,7 +131,8 @@ fn in_this_log(bench: &Bench, log: &LongLog, name: &str) -> Result<Row> {
     })
 }
 
-fn median_of(bench: &Bench, mut measured: impl FnMut() -> Result<f64>) -> Result<f64> {
+/// The median of many short measurements, of which the first is not counted.
+pub fn median_of(bench: &Bench, mut measured: impl FnMut() -> Result<f64>) -> Result<f64> {
     measured()?;
     let times: Result<Vec<f64>> = (0..bench.size(101, 31)).map(|_| measured()).collect();
     Ok(median(times?.into_iter()))

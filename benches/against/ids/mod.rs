@@ -17,6 +17,7 @@ use tapelog::log::{Home, KeyIndex, Log};
 
 use crate::bench::{Bench, Compared, compare, median, seconds};
 use crate::inputs::Random;
+use crate::process::median_of;
 use crate::row::{Goal, Row, Unit, Value};
 
 /// Measures what is wanted.
@@ -245,10 +246,4 @@ fn unique(bench: &Bench) -> Result<Row> {
 fn open(bench: &Bench, name: &str) -> Result<Log> {
     let home = Home::new(Arc::new(RealDisk), bench.at(name), |note| eprintln!("{note}"));
     Log::open(&home).with_context(|| name.to_owned())
-}
-
-fn median_of(bench: &Bench, mut measured: impl FnMut() -> Result<f64>) -> Result<f64> {
-    measured()?;
-    let times: Result<Vec<f64>> = (0..bench.size(101, 31)).map(|_| measured()).collect();
-    Ok(median(times?.into_iter()))
 }

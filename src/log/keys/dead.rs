@@ -78,9 +78,10 @@ impl DeadOffsets {
 
 impl Log {
     /// The records in `range` of whose key there is a newer durable record; and those that
-    /// are the newest, without a value, and before `tombstones_before`. Keys are told apart by their hashes alone: that two
-    /// share 128 bits of a keyed hash is not to be expected. The tables are made to cover
-    /// the durable log first; what this takes is the bits and a piece of each table.
+    /// are the newest, without a value, and before `tombstones_before`. Keys are told apart
+    /// by their hashes alone: that two share 128 bits of a keyed hash is not to be expected.
+    /// The tables are made to cover the durable log first; what this takes is the bits and a
+    /// piece of each table.
     ///
     /// # Errors
     /// As [`Log::cover_keys`]; [`Error::Unreadable`] for a table that can't be read.

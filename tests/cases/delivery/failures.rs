@@ -7,15 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::sandbox::{Expect, SECOND, Sandbox, status, wait_until, want};
-
-/// Group g at the beginning of ten records.
-fn ten() -> Sandbox {
-    let sandbox = Sandbox::new();
-    sandbox.mk(10);
-    sandbox.commit("g", 0);
-    sandbox
-}
+use super::ten;
+use crate::sandbox::{Expect, SECOND, status, wait_until, want};
 
 #[test]
 fn a_record_is_tried_again_until_it_succeeds() {

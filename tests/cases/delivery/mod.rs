@@ -9,3 +9,13 @@ mod exec;
 mod failures;
 mod killed;
 mod standby;
+
+use crate::sandbox::Sandbox;
+
+/// Ten records, group g before them.
+fn ten() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.mk(10);
+    sandbox.commit("g", 0);
+    sandbox
+}

@@ -5,15 +5,8 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use std::os::unix::process::ExitStatusExt;
 
-use crate::sandbox::{Expect, SECOND, Sandbox, status, stays, wait_until, want};
-
-/// Ten records, group g before them.
-fn ten() -> Sandbox {
-    let sandbox = Sandbox::new();
-    sandbox.mk(10);
-    sandbox.commit("g", 0);
-    sandbox
-}
+use super::ten;
+use crate::sandbox::{Expect, SECOND, status, stays, wait_until, want};
 
 #[test]
 fn one_who_waits_takes_over_within_a_second_however_the_holder_died() {
